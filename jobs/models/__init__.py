@@ -1,0 +1,23 @@
+"""The tables. Django owns them; `jobs.queue.sql` holds the statements that claim and fence."""
+
+from jobs.models.activity import ActivityEvent, TimelineLine
+from jobs.models.database import Database
+from jobs.models.history import BackupJob, HistoryRow, MigrationJob, RestoreJob
+from jobs.models.queue import QueuedJob
+from jobs.models.storage import BackupCopy, Storage, Upload
+from jobs.models.worker import WorkerProcess
+
+__all__ = [
+    "ActivityEvent",
+    "BackupCopy",
+    "BackupJob",
+    "Database",
+    "HistoryRow",
+    "MigrationJob",
+    "QueuedJob",
+    "RestoreJob",
+    "Storage",
+    "TimelineLine",
+    "Upload",
+    "WorkerProcess",
+]

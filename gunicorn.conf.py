@@ -1,0 +1,18 @@
+"""Threads, because answers wait on the network: each open event stream holds one."""
+
+from typing import Any
+
+bind = "127.0.0.1:8000"
+worker_class = "gthread"
+workers = 1
+threads = 16
+timeout = 60
+graceful_timeout = 20
+wsgi_app = "pgbr.wsgi:application"
+
+
+def on_starting(_: Any) -> None:
+    from pgbr import embedded, env
+
+    if env.database_url() is None:
+        embedded.ensure(env.home())

@@ -1,0 +1,72 @@
+"""How the main thread of a worker process stops a job that runs in another thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+
+class Stop(Enum):
+    CANCEL = "cancelled"
+    SHUTDOWN = "the worker is shutting down"
+    LOST = "the claim was lost"
+
+
+class Stopped(Exception):
+    """Raised in the job's thread once it has been told to stop."""
+
+    def __init__(self, why: Stop) -> None:
+        super().__init__(why.value)
+        self.why = why
+
+
+class Control:
+    """Shared by a job's thread and the thread that may stop it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._why: Stop | None = None
+        self._killers: list[Callable[[], None]] = []
+
+    @property
+    def why(self) -> Stop | None:
+        return self._why
+
+    def stop(self, why: Stop) -> None:
+        """Tell the job to stop and kill what it runs, at once. The first reason stands, but a lost claim
+        overrides any: then nothing may be written."""
+        with self._lock:
+            if self._why is None or why is Stop.LOST:
+                self._why = why
+            killers = list(self._killers)
+        self._stopped.set()
+        for kill in killers:
+            kill()
+
+    def stopped(self) -> bool:
+        return self._stopped.is_set()
+
+    def check(self) -> None:
+        if self._why is not None:
+            raise Stopped(self._why)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but not past a stop; whether the job has been told to stop."""
+        return self._stopped.wait(seconds)
+
+    @contextmanager
+    def killing(self, kill: Callable[[], None]) -> Iterator[None]:
+        """While inside, a stop calls `kill` (from another thread; it must be safe to call twice)."""
+        with self._lock:
+            self._killers.append(kill)
+            late = self._why is not None
+        if late:
+            kill()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._killers.remove(kill)

@@ -1,0 +1,147 @@
+"""Making and changing jobs: the only way in from web, commands and schedules.
+
+Everything here runs in the caller's transaction: a request that is rolled back has enqueued nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models, transaction
+
+from jobs.models import ActivityEvent, Database, QueuedJob, Storage
+from jobs.models.activity import TimelineEvent
+from jobs.models.base import Queue
+from jobs.models.history import HISTORY
+from jobs.pgtools.flags import DumpFlags
+from jobs.queue import cancel as queue_cancel
+from jobs.queue.timeline import note
+from jobs.stores import usable_by
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class ServiceError(Exception):
+    """The request cannot be met; the message says why and what to do."""
+
+
+class NotFound(ServiceError):
+    """There is no such object, or it belongs to somebody else (which is not told apart)."""
+
+
+def visible_to(user: AbstractUser, rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
+    """What this user may see and touch: their own, or everything for a superuser."""
+    return rows if user.is_superuser else rows.filter(user_id=user.pk)
+
+
+def find_database(user: AbstractUser, name: str) -> Database:
+    """By name, the user's own first."""
+    found = Database.objects.filter(user_id=user.pk, name=name).first()
+    if found is None and user.is_superuser:
+        candidates = list(Database.objects.filter(name=name)[:2])
+        found = candidates[0] if len(candidates) == 1 else None
+    if found is None:
+        known = ", ".join(Database.objects.filter(user_id=user.pk).values_list("name", flat=True)[:10])
+        raise NotFound(f"No database is called {name!r}. Registered: {known or 'none yet (see add_database)'}.")
+    return found
+
+
+@transaction.atomic
+def enqueue_backup(
+    database: Database,
+    flags: Mapping[str, Any],
+    *,
+    by: AbstractUser,
+    storage: Storage | None = None,
+    schedule_id: UUID | None = None,
+    slot: datetime | None = None,
+    max_attempts: int = 1,
+) -> UUID:
+    """Queue a backup for the database's owner; the job's id.
+
+    Raises `jobs.pgtools.errors.InvalidFlags` with every problem of `flags` (see `DumpFlags`), `NotFound`.
+    """
+    if not visible_to(by, Database.objects.filter(id=database.id)).exists():
+        raise NotFound(f"No database is called {database.name!r}.")
+    if storage is not None and not usable_by(database.user).filter(id=storage.id).exists():
+        raise NotFound(f"No storage is called {storage.name!r}.")
+    payload = {
+        "database_id": str(database.id),
+        "database_name": database.name,
+        "flags": DumpFlags.from_dict(flags).to_dict(),
+    }
+    if storage is not None:
+        payload["storage_id"] = str(storage.id)
+    job_id = _enqueue(
+        Queue.BACKUP, database.user_id, payload, max_attempts, schedule_id=schedule_id, slot=slot
+    )
+    record(by, "backup", database, job=str(job_id))
+    return job_id
+
+
+def _enqueue(queue: Queue, user_id: int, payload: dict[str, Any], max_attempts: int, **columns: Any) -> UUID:
+    job_id = uuid.uuid4()
+    QueuedJob.objects.create(
+        id=job_id, queue=queue, user_id=user_id, payload=payload, max_attempts=max_attempts, **columns
+    )
+    note(job_id, TimelineEvent.ENQUEUED)
+    return job_id
+
+
+@transaction.atomic
+def cancel_job(job_id: UUID, *, by: AbstractUser) -> str:
+    """"cancelled" at once while it waits, "requested" while it runs (its worker ends it within seconds).
+    Raises `NotFound`, or `ServiceError` when the job has ended already."""
+    job = visible_to(by, QueuedJob.objects.filter(id=job_id)).first()
+    if job is None:
+        raise NotFound(f"No job {job_id} is waiting or running.")
+    outcome = queue_cancel.cancel(job_id, f"Cancelled by {by.get_username()}.")
+    if not outcome:
+        job.refresh_from_db()
+        raise ServiceError(f"Job {job_id} has ended already: {job.status}.")
+    record(by, "cancel", job)
+    return outcome
+
+
+@transaction.atomic
+def rerun_job(job_id: UUID, *, by: AbstractUser) -> UUID:
+    """A new job with the payload of an old one; its id. Raises `NotFound` or `ServiceError`."""
+    for queue, model in HISTORY.items():
+        row = visible_to(by, model.objects.filter(id=job_id)).first()  # type: ignore[arg-type]
+        if row is not None:
+            break
+    else:
+        raise NotFound(f"No job {job_id} is in the history.")
+    if row.status in {"pending", "running"}:
+        raise ServiceError(f"Job {job_id} has not ended yet: cancel it first, or wait.")
+    if queue != Queue.BACKUP:
+        raise ServiceError(f"A {queue} cannot be re-run in this version.")
+    database = Database.objects.filter(id=row.database_id).first()
+    if database is None:
+        raise ServiceError(f"The database {row.database_name!r} of job {job_id} is not registered any more.")
+    storage_id = _payload(job_id).get("storage_id")
+    storage = usable_by(database.user).filter(id=storage_id).first() if storage_id else None
+    return enqueue_backup(database, row.flags, by=by, storage=storage)
+
+
+def _payload(job_id: UUID) -> dict[str, Any]:
+    payload = QueuedJob.objects.filter(id=job_id).values_list("payload", flat=True).first()
+    return payload if isinstance(payload, dict) else {}
+
+
+def record(by: AbstractUser, action: str, subject: models.Model, **detail: Any) -> None:
+    """A line of what people did."""
+    ActivityEvent.objects.create(
+        user=by,
+        username=by.get_username(),
+        action=action,
+        object_type=str(subject._meta.verbose_name),
+        object_id=str(subject.pk),
+        object_name=str(subject),
+        detail=detail,
+    )

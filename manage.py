@@ -1,0 +1,25 @@
+#!/usr/bin/env python
+"""Commands of pgbr and of Django."""
+
+import os
+import sys
+
+# These neither need a database nor should they start one.
+WITHOUT_DATABASE = {"embedded_db", "help", "makemigrations", "collectstatic", "check", "--help", "--version"}
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pgbr.settings")
+    from pgbr import embedded, env
+
+    command = sys.argv[1] if len(sys.argv) > 1 else "help"
+    if env.database_url() is None and command not in WITHOUT_DATABASE:
+        embedded.ensure(env.home())
+
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Django settings. Importing this module reads the environment and starts nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import environ
+
+from pgbr import embedded, env, keys
+from pgbr.logs import LOGGING as LOGGING
+
+BASE_DIR = env.CHECKOUT
+PGBR_HOME = env.home()
+DEBUG = env.boolean("DEBUG")
+
+
+# The database: given, or embedded ---------------------------------------------------------------
+
+_database_url = env.database_url()
+EMBEDDED_DATABASE = _database_url is None
+
+
+def _database() -> dict[str, Any]:
+    if _database_url is not None:
+        return environ.Env.db_url_config(_database_url)
+    running = embedded.connection(PGBR_HOME)
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": running.dbname if running else "pgbr",
+        "USER": running.user if running else "pgbr",
+        "PASSWORD": running.password if running else "",
+        "HOST": str(running.host) if running else "the-embedded-database-is-not-running.invalid",
+        "PORT": str(running.port) if running else "",
+    }
+
+
+DATABASES = {"default": _database()}
+if DATABASES["default"].get("ENGINE") != "django.db.backends.postgresql":
+    raise env.ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or postgres://.")
+DATABASES["default"]["OPTIONS"] = {
+    # A half-open connection is noticed within a minute; a pooler in transaction mode is no trouble.
+    "connect_timeout": 10,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "application_name": "pgbr",
+    "prepare_threshold": None,
+} | DATABASES["default"].get("OPTIONS", {})
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
+DATABASES["default"]["CONN_MAX_AGE"] = 60
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+
+# LISTEN needs a session of its own, which a pooler in transaction mode does not give.
+DATABASE_DIRECT_URL = env.secret("DATABASE_DIRECT_URL")
+
+if EMBEDDED_DATABASE:
+    SECRET_KEY = env.secret("SECRET_KEY") or keys.made_once(PGBR_HOME, "secret")
+    ENCRYPTION_KEYS = env.secret("ENCRYPTION_KEY").split(",") if env.secret("ENCRYPTION_KEY") else []
+    ENCRYPTION_KEYS = ENCRYPTION_KEYS or [keys.made_once(PGBR_HOME, "encryption")]
+else:
+    # Empty ones are reported by pgbr.checks, with the way to make them.
+    SECRET_KEY = env.secret("SECRET_KEY")
+    ENCRYPTION_KEYS = [key.strip() for key in env.secret("ENCRYPTION_KEY").split(",") if key.strip()]
+
+
+# The web ------------------------------------------------------------------------------------------
+
+BASE_URL = env.text("BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+TRUSTED_PROXIES = env.words("TRUSTED_PROXIES")
+METRICS_TOKEN = env.secret("METRICS_TOKEN")
+UPLOAD_MAX_BYTES = env.integer("UPLOAD_MAX_BYTES", 100 * 2**30, minimum=1)
+SSE_MAX_CLIENTS = env.integer("SSE_MAX_CLIENTS", 200, minimum=0)
+SSE_PING_SECONDS = env.seconds("SSE_PING_SECONDS", 25, minimum=0.1)
+
+SECURE_COOKIES = BASE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "pgbr_session", "pgbr_csrf"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+INSTALLED_APPS = [
+    "dashboard.apps.DashboardConfig",
+    "dashboard.apps.PgbrAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "axes",
+    "jobs.apps.JobsConfig",
+    "schedules.apps.SchedulesConfig",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dashboard.middleware.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
+ROOT_URLCONF = "pgbr.urls"
+WSGI_APPLICATION = "pgbr.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+LOGIN_URL = "admin:login"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+
+# Storages -------------------------------------------------------------------------------------------
+
+BACKUP_FOLDER = PGBR_HOME / "backups"
+SCRATCH_FOLDER = PGBR_HOME / "scratch"
+PGTOOLS_FOLDER = PGBR_HOME / "pgtools"
+PGBR_PG_BIN = env.words("PGBR_PG_BIN")
+
+ENVIRONMENT_STORAGE: dict[str, Any] | None = None
+if env.is_set("STORAGE_BUCKET"):
+    ENVIRONMENT_STORAGE = {
+        "endpoint": env.text("STORAGE_ENDPOINT"),
+        "region": env.text("STORAGE_REGION", "us-east-1"),
+        "bucket": env.text("STORAGE_BUCKET"),
+        "prefix": env.text("STORAGE_PREFIX").strip("/"),
+        "access_key_id": env.secret("STORAGE_ACCESS_KEY_ID"),
+        "secret_access_key": env.secret("STORAGE_SECRET_ACCESS_KEY"),
+        "force_path_style": env.boolean("STORAGE_FORCE_PATH_STYLE", bool(env.text("STORAGE_ENDPOINT"))),
+    }
+STORAGE_RETRY_SECONDS = env.seconds("STORAGE_RETRY_SECONDS", 900)
+
+
+# The worker -----------------------------------------------------------------------------------------
+
+WORKER_CONCURRENCY = env.integer("WORKER_CONCURRENCY", 5, minimum=1, maximum=200)
+SHUTDOWN_GRACE_SECONDS = env.seconds("SHUTDOWN_GRACE_SECONDS", 30)
+HEARTBEAT_SECONDS = env.seconds("HEARTBEAT_SECONDS", 15, minimum=0.1)
+STALE_SECONDS = env.seconds("STALE_SECONDS", 90, minimum=0.5)
+POLL_SECONDS = env.seconds("POLL_SECONDS", 5, minimum=0.1)
+TICK_SECONDS = env.seconds("TICK_SECONDS", 30, minimum=0.1)
+STALL_LIMIT = env.integer("STALL_LIMIT", 2, minimum=1, maximum=100)
+PURGE_DAYS = env.integer("PURGE_DAYS", 7, minimum=1)
+
+# queue -> the dotted path of its processor.
+PROCESSORS = {
+    "backup": "jobs.processors.backup.BackupProcessor",
+}
+# (dotted path of a function without arguments, "fast" or "slow", seconds between two runs)
+UPKEEP_DUTIES = [
+    ("jobs.queue.reap.reap_stale", "fast", HEARTBEAT_SECONDS),
+    ("jobs.queue.purge.purge_finished", "slow", 3600.0),
+    ("jobs.worker.registry.forget_dead", "slow", 600.0),
+]
