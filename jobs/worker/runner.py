@@ -56,7 +56,8 @@ class JobRun:
             return partial(finish.fail, self.job, str(failure), **failure.values)
         except Exception as error:
             log.exception("failed by a defect", extra=self.job.log_fields)
-            message = f"Internal error ({type(error).__name__}: {error}). The worker's log has the details."
+            what = f"{type(error).__name__}: {error}".splitlines()[0]
+            message = f"A defect in pgbr ({what}). The worker's log has the details; please report it."
             return partial(finish.fail, self.job, message)
         log.info("completed", extra=self.job.log_fields)
         return None
