@@ -1,0 +1,105 @@
+"""Registering databases and looking at them: what the admin and the commands share."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import psycopg
+from django.contrib.auth.models import AbstractUser
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from jobs.models import Database
+from jobs.pgtools import server
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import PgToolsError, PoolerDetected
+from jobs.pgtools.flags import DumpFlags
+from jobs.secrets import seal
+from jobs.services import ServiceError, record
+from jobs.targets import conninfo_for, parse, scratch_folder
+
+
+def register(owner: AbstractUser, name: str, url: str, *, by: AbstractUser, **tls: str) -> Database:
+    """A new row for `owner`. `tls`: sslmode, ca_certificate, client_certificate, client_key.
+
+    Raises `InvalidConninfo` for a URL or TLS material that cannot be used, `ServiceError` for the name.
+    """
+    if not name.strip() or len(name) > 100 or not name.isprintable():
+        raise ServiceError("A database needs a name of 1 to 100 printable characters.")
+    parse(url, owner=owner, **tls)
+    database = Database(user=owner, name=name.strip())
+    set_connection(database, url, **tls)
+    try:
+        with transaction.atomic():
+            database.save()
+            record(by, "add", database)
+    except IntegrityError as error:
+        raise ServiceError(f"A database called {name!r} is registered already.") from error
+    return database
+
+
+def set_connection(database: Database, url: str, **tls: str) -> None:
+    """Put a URL and TLS material, checked before by `jobs.targets.parse`, into the row; not saved yet.
+
+    The port of a URL without one is 5432, as libpq has it.
+    """
+    database.sealed_url = seal(url.strip())
+    database.sslmode = tls.get("sslmode", "")
+    database.ca_certificate = tls.get("ca_certificate", "").strip()
+    database.client_certificate = tls.get("client_certificate", "").strip()
+    database.sealed_client_key = seal(tls.get("client_key", "").strip())
+
+
+@contextmanager
+def session(conninfo: Conninfo) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A logged-in session on a user's server that is not behind a transaction pooler.
+
+    Raises `ConnectionFailed` or `PoolerDetected`.
+    """
+    folder = scratch_folder("session")
+    try:
+        with conninfo.connect(folder, "pgbr") as connection:
+            yield connection
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check(database: Database) -> dict[str, Any]:
+    """Log in and look: `ServerFacts` as JSON, with `missing_privileges` (what a full dump would lack).
+
+    Kept in the row. Raises `PgToolsError` or `CannotDecrypt` with a message to act on.
+    """
+    conninfo = conninfo_for(database)
+    with session(conninfo) as connection:
+        facts = asdict(server.inspect(connection))
+        facts["missing_privileges"] = server.missing_privileges(connection, DumpFlags.from_dict({}))
+        facts["pooler"] = _pooler(connection)
+    facts["host"], facts["url"] = conninfo.host_label, conninfo.masked()
+    remember(database, facts)
+    return facts
+
+
+def remember(database: Database, facts: Mapping[str, Any]) -> None:
+    Database.objects.filter(id=database.id).update(facts=dict(facts), checked_at=Now())
+
+
+def _pooler(connection: psycopg.Connection[tuple[object, ...]]) -> str | None:
+    """Why backups through this connection are refused; None when it is a direct one."""
+    try:
+        server.detect_pooler(connection)
+    except PoolerDetected as error:
+        return str(error)
+    return None
+
+
+def reachable(database: Database) -> str | None:
+    """None when the login works, else the reason."""
+    try:
+        with session(conninfo_for(database)):
+            return None
+    except PgToolsError as error:
+        return str(error)

@@ -1,0 +1,38 @@
+"""A pytest plugin, loaded before Django's settings: a state folder and an embedded server for this run only."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+# Short: a unix socket's path must fit into 107 bytes.
+HOME = Path(os.environ.get("PGBR_TEST_HOME") or tempfile.mkdtemp(prefix="pgbr-t-", dir="/tmp"))
+OURS = "PGBR_TEST_HOME" not in os.environ
+
+for name in [name for name in os.environ if name.startswith(("STORAGE_", "PGBR_", "PG", "DATABASE_"))]:
+    del os.environ[name]
+os.environ["PGBR_TEST_HOME"] = str(HOME)  # workers of pytest-xdist share the server of the first process
+os.environ["PGBR_HOME"] = str(HOME)
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's sync API runs a loop in this thread
+
+
+def _start() -> None:
+    from pgbr import embedded
+
+    HOME.chmod(0o755)
+    embedded.ensure(HOME)
+    if OURS:
+        atexit.register(_stop)
+
+
+def _stop() -> None:
+    from pgbr import embedded
+
+    embedded.stop(HOME)
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+_start()
