@@ -79,7 +79,7 @@ class TestServer:
         """Drop it, ending whoever is connected; fine when it is gone."""
         self.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
-    def execute(self, statement: sql.Composable, dbname: str = "postgres") -> None:
+    def execute(self, statement: sql.SQL | sql.Composed, dbname: str = "postgres") -> None:
         """Run one statement as the superuser, outside a transaction."""
         with psycopg.connect(self.superuser_url(dbname), autocommit=True) as conn:
             conn.execute(statement)
@@ -120,7 +120,7 @@ def cache() -> Path:
 
 
 def open_session() -> Path:
-    """Begin a run: what this process and its children start is ended by its `close`, at the latest at exit."""
+    """Begin a run: what this process and its children start ends with `close`, at the latest at exit."""
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     folder.chmod(0o711)
@@ -130,7 +130,7 @@ def open_session() -> Path:
 
 
 def close() -> None:
-    """End all servers of the run and remove what they wrote. Does nothing but in the process that began it."""
+    """End all servers of the run and remove what they wrote; only the process that began it does."""
     folder = Path(os.environ.get(SESSION, ""))
     if folder.name.startswith(f"{PREFIX}{os.getpid()}-"):
         del os.environ[SESSION]
