@@ -145,7 +145,7 @@ class Store(ABC):
 
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Finished objects whose key starts with `prefix`, in the order of their keys."""
+        """Finished objects whose key starts with `prefix`; the order is the store's own."""
 
     @abstractmethod
     def discard(self, key: str, token: str) -> None:

@@ -114,10 +114,7 @@ class LocalStore(Store):
 
     def _list(self, folder: int, path: str, prefix: str) -> Iterator[ObjectInfo]:
         with self._folder.errors(path, "list"), os.scandir(folder) as entries:
-            # An order by keys: "a-b" comes before what is inside "a/".
-            found = sorted(
-                (entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name) for entry in entries
-            )
+            found = sorted(e.name + "/" if e.is_dir(follow_symlinks=False) else e.name for e in entries)
         for name in found:
             key = path + name
             if name.endswith("/"):
