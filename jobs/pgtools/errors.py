@@ -32,6 +32,10 @@ class ConnectionFailed(PgToolsError):
     """The server could not be reached or refused the login."""
 
 
+class QueryFailed(PgToolsError):
+    """The server answered a question about the database with an error, or the session broke."""
+
+
 class PoolerDetected(PgToolsError):
     """The connection goes through a pooler that gives each transaction another session."""
 
