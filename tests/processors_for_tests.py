@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.db import connection
 
-from jobs.processors.base import JobFailed
+from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control
 from jobs.queue.connections import borrowed
 from jobs.queue.rows import Job
@@ -20,11 +19,11 @@ class Noop:
     """Writes one line a run into the table `runs`, sleeps `seconds` of the payload, fails if it says so."""
 
     @contextmanager
-    def work(self, job: Job, control: Control) -> Iterator[Mapping[str, Any]]:
+    def work(self, job: Job, control: Control) -> Iterator[Outcome]:
         with borrowed(), connection.cursor() as cursor:
             cursor.execute("INSERT INTO runs (job, worker) VALUES (%s, %s)", [job.id, job.worker])
         control.wait(job.payload.get("seconds", 0))
         control.check()
         if "fail" in job.payload:
             raise JobFailed(job.payload["fail"])
-        yield STORED if job.queue == "backup" else {}
+        yield Outcome(STORED if job.queue == "backup" else {})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -14,9 +15,22 @@ from jobs.processors.control import Control
 from jobs.queue.rows import Job
 
 
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished work leaves to write: columns of the completed history row, and what else belongs
+    into that very transaction."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    also: Callable[[], None] = _nothing
+
+
 class Processor(Protocol):
-    def work(self, job: Job, control: Control) -> AbstractContextManager[Mapping[str, Any]]:
-        """Do the job on entering; the value holds columns for its completed history row.
+    def work(self, job: Job, control: Control) -> AbstractContextManager[Outcome]:
+        """Do the job on entering.
 
         The verdict is written inside the `with`. If that fails, leaving with the exception must take away
         whatever the work has put into the world under this claim; but not on `VerdictUnknown`. Raises

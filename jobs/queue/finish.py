@@ -7,7 +7,7 @@ NOTIFY, commit. So no reader sees half a verdict, and a zombie cannot write one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,9 +47,12 @@ def progress(job: Job, **values: Any) -> None:
         notify.event(job.queue, "progress", job.id, job.user_id)
 
 
-def complete(job: Job, **values: Any) -> None:
-    """`values`: columns of the history table, such as size and sha256."""
+def complete(job: Job, also: Callable[[], None] | None = None, **values: Any) -> None:
+    """`values`: columns of the history table, such as size and sha256. `also` writes more in the same
+    transaction."""
     with held(job):
+        if also is not None:
+            also()
         _close(job, Status.COMPLETED, None, values)
 
 

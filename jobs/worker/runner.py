@@ -65,8 +65,8 @@ class JobRun:
     def _work(self) -> None:
         self._write(partial(finish.start, self.job))
         processor = processor_for(self.job.queue)
-        with processor.work(self.job, self.control) as values:
-            self._write(partial(finish.complete, self.job, **values))
+        with processor.work(self.job, self.control) as outcome:
+            self._write(partial(finish.complete, self.job, outcome.also, **outcome.columns))
 
     def _stopped(self, why: Stop) -> Callable[[], None]:
         log.info("stopped: %s", why.value, extra=self.job.log_fields)
