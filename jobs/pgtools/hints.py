@@ -21,11 +21,13 @@ HINTS = (
     (r"server version mismatch", "Install newer client tools: `python manage.py pgtools install MAJOR`."),
     (r"row-level security", "Use the tables' owner, or a role with BYPASSRLS."),
     (r"permission denied for", "Grant the role USAGE and SELECT, or membership of pg_read_all_data."),
-    (r"lock timeout", "Another session holds a lock on a table; run again later, or wait longer for locks."),
+    (r"lock timeout|LOCK TABLE", "Another session holds a lock on a table; run again later, or wait longer for locks."),
     (r"No space left on device", "Free space on this machine, or use a format that needs no scratch space."),
     (r"no matching", "Correct the pattern; names with upper-case letters need double quotes in it."),
     (r"server closed the connection|terminating connection", "The server ended the session; see its log."),
 )
+# A failing LOCK TABLE quotes the names of all tables.
+LONGEST_ERROR = 600
 DETAIL = re.compile(r"(?:(?:pg_\w+|psql): )?(detail|hint|DETAIL|HINT): +")
 NOISE = re.compile(
     r'connection failed: |connection to server (?:at|on socket) "[^"]*"(?: \([^)]*\))?(?:, port \d+)? '
@@ -38,8 +40,10 @@ def hint(text: str) -> str:
     return next((advice for pattern, advice in HINTS if re.search(pattern, text)), "")
 
 
-def with_hint(text: str) -> str:
+def with_hint(text: str, *, longest: int = 10_000) -> str:
     advice = hint(text)
+    if len(text) > longest:
+        text = f"{text[:longest]}…"
     return f"{text.rstrip('.')}. {advice}" if advice else text
 
 
@@ -56,7 +60,7 @@ def tool_message(tool: str, returncode: int, log: str) -> str:
     """
     errors = _error_lines(tool, log)
     if errors:
-        return with_hint(" ".join(errors))
+        return with_hint(" ".join(errors), longest=LONGEST_ERROR)
     if returncode < 0:
         name = signal.Signals(-returncode).name
         return f"{tool} was ended by {name} from outside, for instance because memory ran out."
