@@ -1,6 +1,7 @@
 """Authenticated encryption of what is kept in the database (Fernet: AES-128-CBC with HMAC-SHA256).
 
-The first key encrypts, all of them decrypt: put a new key in front, save the secrets again, then drop the old.
+The first key encrypts, all of them decrypt: put a new key in front, save the secrets again, then drop
+the old one.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Sealer:
             return Fernet(key)
         except ValueError:
             raise BadKey(
-                f"key number {number} of ENCRYPTION_KEY is not 32 bytes in URL-safe base64; make one "
-                'with: python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
+                f"key number {number} of ENCRYPTION_KEY is not 32 bytes in URL-safe base64; make one with: "
+                'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
             ) from None
 
     def seal(self, secret: str) -> str:

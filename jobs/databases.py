@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -11,16 +11,17 @@ from typing import Any
 import psycopg
 from django.contrib.auth.models import AbstractUser
 from django.db import IntegrityError, transaction
-from django.db.models.functions import Now
 
 from jobs.models import Database
 from jobs.pgtools import server
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import PgToolsError, PoolerDetected
+from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.pooler import refuse_pooler
+from jobs.pgtools.privileges import missing_privileges
 from jobs.secrets import seal
 from jobs.services import ServiceError, record
-from jobs.targets import conninfo_for, parse, scratch_folder
+from jobs.targets import conninfo_for, parse, remember_facts, scratch_folder
 
 
 def register(owner: AbstractUser, name: str, url: str, *, by: AbstractUser, **tls: str) -> Database:
@@ -63,6 +64,7 @@ def session(conninfo: Conninfo) -> Iterator[psycopg.Connection[tuple[object, ...
     folder = scratch_folder("session")
     try:
         with conninfo.connect(folder, "pgbr") as connection:
+            refuse_pooler(connection, lambda: conninfo.connect(folder, "pgbr"))
             yield connection
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -76,24 +78,10 @@ def check(database: Database) -> dict[str, Any]:
     conninfo = conninfo_for(database)
     with session(conninfo) as connection:
         facts = asdict(server.inspect(connection))
-        facts["missing_privileges"] = server.missing_privileges(connection, DumpFlags.from_dict({}))
-        facts["pooler"] = _pooler(connection)
+        facts["missing_privileges"] = missing_privileges(connection, DumpFlags())
     facts["host"], facts["url"] = conninfo.host_label, conninfo.masked()
-    remember(database, facts)
+    remember_facts(database, facts)
     return facts
-
-
-def remember(database: Database, facts: Mapping[str, Any]) -> None:
-    Database.objects.filter(id=database.id).update(facts=dict(facts), checked_at=Now())
-
-
-def _pooler(connection: psycopg.Connection[tuple[object, ...]]) -> str | None:
-    """Why backups through this connection are refused; None when it is a direct one."""
-    try:
-        server.detect_pooler(connection)
-    except PoolerDetected as error:
-        return str(error)
-    return None
 
 
 def reachable(database: Database) -> str | None:

@@ -14,10 +14,10 @@ from uuid import UUID
 from django.contrib.auth.models import AbstractUser
 from django.db import models, transaction
 
-from jobs.models import ActivityEvent, Database, QueuedJob, Storage
+from jobs.models import ActivityEvent, BackupJob, Database, QueuedJob, Storage
 from jobs.models.activity import TimelineEvent
 from jobs.models.base import Queue
-from jobs.models.history import HISTORY
+from jobs.models.history import HISTORY, HistoryRow
 from jobs.pgtools.flags import DumpFlags
 from jobs.queue import cancel as queue_cancel
 from jobs.queue.timeline import note
@@ -47,7 +47,9 @@ def find_database(user: AbstractUser, name: str) -> Database:
         found = candidates[0] if len(candidates) == 1 else None
     if found is None:
         known = ", ".join(Database.objects.filter(user_id=user.pk).values_list("name", flat=True)[:10])
-        raise NotFound(f"No database is called {name!r}. Registered: {known or 'none yet (see add_database)'}.")
+        raise NotFound(
+            f"No database is called {name!r}. Registered: {known or 'none yet (see add_database)'}."
+        )
     return found
 
 
@@ -95,7 +97,7 @@ def _enqueue(queue: Queue, user_id: int, payload: dict[str, Any], max_attempts: 
 
 @transaction.atomic
 def cancel_job(job_id: UUID, *, by: AbstractUser) -> str:
-    """"cancelled" at once while it waits, "requested" while it runs (its worker ends it within seconds).
+    """ "cancelled" at once while it waits, "requested" while it runs (its worker ends it within seconds).
     Raises `NotFound`, or `ServiceError` when the job has ended already."""
     job = visible_to(by, QueuedJob.objects.filter(id=job_id)).first()
     if job is None:
@@ -111,22 +113,25 @@ def cancel_job(job_id: UUID, *, by: AbstractUser) -> str:
 @transaction.atomic
 def rerun_job(job_id: UUID, *, by: AbstractUser) -> UUID:
     """A new job with the payload of an old one; its id. Raises `NotFound` or `ServiceError`."""
-    for queue, model in HISTORY.items():
-        row = visible_to(by, model.objects.filter(id=job_id)).first()  # type: ignore[arg-type]
-        if row is not None:
-            break
-    else:
-        raise NotFound(f"No job {job_id} is in the history.")
+    row = _history(job_id, by)
     if row.status in {"pending", "running"}:
         raise ServiceError(f"Job {job_id} has not ended yet: cancel it first, or wait.")
-    if queue != Queue.BACKUP:
-        raise ServiceError(f"A {queue} cannot be re-run in this version.")
+    if not isinstance(row, BackupJob):
+        raise ServiceError(f"A {row.queue} cannot be re-run in this version.")
     database = Database.objects.filter(id=row.database_id).first()
     if database is None:
         raise ServiceError(f"The database {row.database_name!r} of job {job_id} is not registered any more.")
     storage_id = _payload(job_id).get("storage_id")
     storage = usable_by(database.user).filter(id=storage_id).first() if storage_id else None
     return enqueue_backup(database, row.flags, by=by, storage=storage)
+
+
+def _history(job_id: UUID, by: AbstractUser) -> HistoryRow:
+    for model in HISTORY.values():
+        row = model.objects.filter(id=job_id).first()
+        if row is not None and (by.is_superuser or row.user_id == by.pk):
+            return row
+    raise NotFound(f"No job {job_id} is in the history.")
 
 
 def _payload(job_id: UUID) -> dict[str, Any]:

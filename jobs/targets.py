@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
+from django.db.models.functions import Now
 
 from jobs.models import Database
 from jobs.pgtools.conninfo import Conninfo
@@ -46,6 +49,12 @@ def parse(
         key_pem=client_key,
         trusted=owner.is_superuser,
     )
+
+
+def remember_facts(database: Database, facts: Mapping[str, Any]) -> None:
+    """Keep what was last seen of the server (`ServerFacts` as JSON), for the pages. Adds to what is known."""
+    known = database.facts if isinstance(database.facts, dict) else {}
+    Database.objects.filter(id=database.id).update(facts=known | dict(facts), checked_at=Now())
 
 
 def scratch_folder(name: str) -> Path:

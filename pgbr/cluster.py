@@ -60,7 +60,7 @@ class Cluster:
     ) -> None:
         self.tools = ServerTools(binaries, library_path)
         self.data = data.resolve()
-        self.run = _short_enough(run.resolve(), account)
+        self.run = _nameable(run.resolve(), account)
         self.log = self.data.parent / "log"
         self.account = account
 
@@ -246,9 +246,12 @@ class Cluster:
             os.chown(path, self.account.uid, self.account.gid, follow_symlinks=False)
 
 
-def _short_enough(run: Path, account: Account | None) -> Path:
-    """`run`, or a folder with a short name for it when a socket's path there would be too long."""
-    if len(os.fsencode(run)) <= RUN_PATH_BYTES:
+def _nameable(run: Path, account: Account | None) -> Path:
+    """`run`, or a folder with a short name for it where a client could not name a socket there.
+
+    A socket's path has a limit, and libpq takes a comma for the end of a host.
+    """
+    if len(os.fsencode(run)) <= RUN_PATH_BYTES and "," not in str(run):
         return run
     short = f"pgbr-{hashlib.sha256(os.fsencode(run)).hexdigest()[:12]}"
     return Path("/run" if account is not None and Path("/run").is_dir() else "/tmp") / short  # noqa: S108

@@ -22,7 +22,9 @@ def made_once(home: Path, name: str) -> str:
     with open(folder / ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            _write(path, Fernet.generate_key().decode() if name == "encryption" else secrets.token_urlsafe(50))
+            _write(
+                path, Fernet.generate_key().decode() if name == "encryption" else secrets.token_urlsafe(50)
+            )
     return path.read_text(encoding="ascii").strip()
 
 

@@ -193,6 +193,9 @@ PROCESSORS = {
 # (dotted path of a function without arguments, "fast" or "slow", seconds between two runs)
 UPKEEP_DUTIES = [
     ("jobs.queue.reap.reap_stale", "fast", HEARTBEAT_SECONDS),
+    ("jobs.stores.follow_settings", "slow", 3600.0),
     ("jobs.queue.purge.purge_finished", "slow", 3600.0),
+    ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
+    ("jobs.processors.scratch.sweep_orphans", "slow", 60.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
 ]

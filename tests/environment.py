@@ -1,4 +1,4 @@
-"""A pytest plugin, loaded before Django's settings: a state folder and an embedded server for this run only."""
+"""A pytest plugin, loaded before Django's settings: a state folder and an embedded server for this run."""
 
 from __future__ import annotations
 

@@ -193,7 +193,9 @@ def _identities() -> dict[str, Any]:
     return {
         "identities": [_identity(FULL, full)]
         + [_identity(who, {"policyNames": [who.access_key]}) for who in _POLICIES],
-        "policies": [{"name": who.access_key, "content": _policy(allowed)} for who, allowed in _POLICIES.items()],
+        "policies": [
+            {"name": who.access_key, "content": _policy(allowed)} for who, allowed in _POLICIES.items()
+        ],
     }
 
 

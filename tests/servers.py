@@ -40,7 +40,7 @@ SETTINGS = {
     "log_timezone": "UTC",
 }
 CHECKOUT = Path(__file__).resolve().parent.parent
-SESSION = "PGBR_TEST_SERVERS"
+SESSION = "TEST_RUN_SERVERS"
 PREFIX = "pgbr-s-"
 
 

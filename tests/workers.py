@@ -34,7 +34,9 @@ def database_url() -> str:
 
 def process_environment(**environment: Any) -> dict[str, str]:
     """For a manage.py process that shares the test's database, keys and state folder."""
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PGBR_HOME") if name in os.environ}
+    inherited = {
+        name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PGBR_HOME") if name in os.environ
+    }
     return (
         inherited
         | {
@@ -65,9 +67,7 @@ def descendants(pid: int) -> list[int]:
 
 
 class RunningWorker:
-    def __init__(
-        self, log: Path, arguments: list[str], *, noop: bool, environment: dict[str, Any]
-    ) -> None:
+    def __init__(self, log: Path, arguments: list[str], *, noop: bool, environment: dict[str, Any]) -> None:
         self.log = log
         env = process_environment(**(SHORT | environment))
         env["DJANGO_SETTINGS_MODULE"] = "tests.settings_noop" if noop else "pgbr.settings"

@@ -42,9 +42,7 @@ class ActivityEvent(models.Model):
     """Something a person did; names are kept as they were, so the line outlives what it speaks of."""
 
     at = models.DateTimeField(db_default=Now())
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     username = models.CharField(max_length=150)
     action = models.CharField(max_length=50)
     object_type = models.CharField(max_length=50)

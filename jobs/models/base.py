@@ -23,7 +23,7 @@ class UuidModel(models.Model):
 
 
 class Owned(UuidModel):
-    """Belongs to a user. A user who still owns something cannot be deleted: nothing vanishes with an account."""
+    """Belongs to a user, who cannot be deleted while something does: nothing vanishes with an account."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField(db_default=Now(), editable=False)

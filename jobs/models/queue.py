@@ -50,7 +50,11 @@ class QueuedJob(Owned):
         ]
         indexes = [
             models.Index(
-                F("queue"), F("run_at"), F("created_at"), condition=Q(status="pending"), name="job_queue_claim"
+                F("queue"),
+                F("run_at"),
+                F("created_at"),
+                condition=Q(status="pending"),
+                name="job_queue_claim",
             ),
             models.Index(F("heartbeat_at"), condition=Q(status="active"), name="job_queue_reap"),
             models.Index(F("completed_at"), condition=Q(completed_at__isnull=False), name="job_queue_purge"),

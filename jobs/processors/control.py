@@ -44,7 +44,8 @@ class Control:
             killers = list(self._killers)
         self._stopped.set()
         for kill in killers:
-            kill()
+            # Ending a tool gently takes seconds, which the caller's heartbeat does not have.
+            threading.Thread(target=kill, daemon=True).start()
 
     def stopped(self) -> bool:
         return self._stopped.is_set()

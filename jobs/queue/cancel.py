@@ -14,7 +14,7 @@ from jobs.queue.timeline import note
 
 
 def cancel(job_id: UUID, reason: str) -> str:
-    """"cancelled" when the job was waiting, "requested" when its worker has been told, "" when it had
+    """ "cancelled" when the job was waiting, "requested" when its worker has been told, "" when it had
     ended already."""
     with transaction.atomic():
         found = rows(sql.LOCK_UNFINISHED, {"id": job_id})

@@ -57,7 +57,8 @@ borrowed = _shared.borrowed
 def patiently(write: Callable[[], Result], pause: Callable[[float], bool]) -> Result:
     """The result of `write` on the borrowed connection, tried again for as long as the database is away.
 
-    `pause(seconds)` waits and returns whether to give up (the process is stopping); then the error is raised.
+    `pause(seconds)` waits and returns whether to give up (the process is stopping); then the error is
+    raised.
     """
     failures = 0
     while True:
@@ -75,5 +76,5 @@ def patiently(write: Callable[[], Result], pause: Callable[[float], bool]) -> Re
 
 
 def refresh() -> None:
-    """Drop the calling thread's own connection if it is broken or old, so that the next use makes a new one."""
+    """Drop the calling thread's own connection if it is broken or old; the next use makes a new one."""
     connection.close_if_unusable_or_obsolete()

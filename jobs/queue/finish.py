@@ -88,7 +88,14 @@ def _close(job: Job, status: Status, error: str | None, values: dict[str, Any]) 
 def _put_back(job: Job, event: TimelineEvent, reason: str, *, delay: float, refund: int) -> None:
     execute(
         sql.PUT_BACK,
-        {"id": job.id, "claim_id": job.claim_id, "delay": delay, "refund": refund, "stalled": 0, "reason": reason},
+        {
+            "id": job.id,
+            "claim_id": job.claim_id,
+            "delay": delay,
+            "refund": refund,
+            "stalled": 0,
+            "reason": reason,
+        },
     )
     history.put_back(job)
     note(job.id, event, attempt=job.attempts, worker=job.worker, detail=reason)

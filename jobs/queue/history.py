@@ -75,10 +75,14 @@ def _restore(job: QueueRow, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _migration(job: QueueRow, payload: Mapping[str, Any]) -> dict[str, Any]:
-    return _database(job, payload, "source_") | _database(job, payload, "target_") | {
-        "mode": _text(payload, "mode")[:20],
-        "target_name": _text(payload, "target_name"),
-    }
+    return (
+        _database(job, payload, "source_")
+        | _database(job, payload, "target_")
+        | {
+            "mode": _text(payload, "mode")[:20],
+            "target_name": _text(payload, "target_name"),
+        }
+    )
 
 
 _NAMED = {"backup": _backup, "restore": _restore, "migration": _migration}

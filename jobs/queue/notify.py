@@ -37,7 +37,7 @@ def cancel(job_id: UUID) -> None:
 
 
 def event(queue: str, name: str, job_id: UUID, user_id: int) -> None:
-    """Tell the owner's browser: `name` is progress, completed or failed. Sent when the transaction commits."""
+    """Tell the owner's browser: `name` is progress, completed or failed. Sent at commit."""
     payload = json.dumps({"queue": queue, "event": name, "id": str(job_id), "user": user_id})
     execute(sql.NOTIFY, {"channel": EVENTS, "payload": payload})
 
@@ -46,7 +46,11 @@ def _connect() -> psycopg.Connection[tuple[object, ...]]:
     if settings.DATABASE_DIRECT_URL:
         return psycopg.connect(settings.DATABASE_DIRECT_URL, autocommit=True, connect_timeout=10)
     parameters = connection.get_connection_params()
-    wanted = {key: parameters[key] for key in parameters if key not in {"cursor_factory", "context", "server_side_binding"}}
+    wanted = {
+        key: parameters[key]
+        for key in parameters
+        if key not in {"cursor_factory", "context", "server_side_binding"}
+    }
     return psycopg.connect(**wanted, autocommit=True)
 
 

@@ -72,8 +72,8 @@ def _reap(job: Job, row: dict[str, Any]) -> None:
         _close(
             job,
             Status.FAILED,
-            f"Stalled {times}: {silence}. The job may be what kills its worker (out of memory, a crash), so it "
-            "is not tried again by itself. Look at the worker's log around that time, then re-run it.",
+            f"Stalled {times}: {silence}. The job may be what kills its worker (out of memory, a crash), so "
+            "it is not tried again by itself. Look at the worker's log around that time, then re-run it.",
         )
     else:
         _put_back(job, silence)

@@ -36,7 +36,9 @@ class JobRun:
         except ClaimLost:
             log.warning("claim lost: nothing was written", extra=self.job.log_fields)
         except Exception:
-            log.exception("the verdict could not be written; the reaper will see to it", extra=self.job.log_fields)
+            log.exception(
+                "the verdict could not be written; the reaper will see to it", extra=self.job.log_fields
+            )
         finally:
             connections.close_all()
 

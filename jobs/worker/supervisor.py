@@ -70,7 +70,11 @@ class Supervisor:
         return 0
 
     def _over(self) -> bool:
-        if self._drain and self._stop_by is None and all(c.done for c in self._children if c.role != "upkeep"):
+        if (
+            self._drain
+            and self._stop_by is None
+            and all(c.done for c in self._children if c.role != "upkeep")
+        ):
             self._stop()
         return self._stop_by is not None and not any(child.pid for child in self._children)
 
@@ -93,7 +97,12 @@ class Supervisor:
 
     def _fill_places(self) -> None:
         for child in self._children:
-            if self._stop_by is None and not child.pid and not child.done and time.monotonic() >= child.start_at:
+            if (
+                self._stop_by is None
+                and not child.pid
+                and not child.done
+                and time.monotonic() >= child.start_at
+            ):
                 self._fork(child)
 
     def _fork(self, child: Child) -> None:
@@ -160,14 +169,18 @@ class Supervisor:
         child.failures = 0 if lived > CALM_SECONDS else child.failures + 1
         pause = min(LONGEST_BACK_OFF, 0.25 * 2**child.failures)
         child.start_at = time.monotonic() + pause
-        log.error("the %s process ended (%s) after %.0f s, next one in %.1f s", child.role, _how(code), lived, pause)
+        log.error(
+            "the %s process ended (%s) after %.0f s, next one in %.1f s", child.role, _how(code), lived, pause
+        )
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
         for child in self._children:
             never_ready = child.pid and not child.ready and now - child.started > READY_SECONDS
             if child.pid and (never_ready or (self._stop_by is not None and now > self._stop_by)):
-                log.error("the %s process does not %s: killed", child.role, "start" if never_ready else "stop")
+                log.error(
+                    "the %s process does not %s: killed", child.role, "start" if never_ready else "stop"
+                )
                 os.kill(child.pid, signal.SIGKILL)
 
 

@@ -60,10 +60,12 @@ class DutyLoop:
         for duty in self._duties:
             if duty.due <= time.monotonic() and not self._stop.is_set():
                 self._perform(duty)
-        return max(0.0, min((duty.due for duty in self._duties), default=time.monotonic() + 60) - time.monotonic())
+        return max(
+            0.0, min((duty.due for duty in self._duties), default=time.monotonic() + 60) - time.monotonic()
+        )
 
     def _notice_absence(self) -> None:
-        """After a stretch without a look at the house, by an outage or a frozen machine, reap nothing at first."""
+        """After a stretch without a look at the house (an outage, a frozen machine), reap nothing at first."""
         now = time.monotonic()
         if now - self._looked > settings.STALE_SECONDS / 2 + max(d.interval for d in self._duties):
             quiet.after_reconnect()

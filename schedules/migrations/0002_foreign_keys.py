@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from jobs.migrations.foreign_keys import on_delete
+from jobs.migrations._foreign_keys import on_delete
 
 
 class Migration(migrations.Migration):

@@ -20,7 +20,11 @@ def test_a_waiting_job_is_cancelled_at_once_with_its_history(enqueue: Enqueue) -
     job = enqueue(payload={"database_name": "shop"})
     assert cancel(job.id, "by ada") == "cancelled"
     row = BackupJob.objects.get(id=job.id)
-    assert (QueuedJob.objects.get(id=job.id).status, row.status, row.error) == ("cancelled", "cancelled", "by ada")
+    assert (QueuedJob.objects.get(id=job.id).status, row.status, row.error) == (
+        "cancelled",
+        "cancelled",
+        "by ada",
+    )
     assert claim("backup", 1, "w") == []
 
 

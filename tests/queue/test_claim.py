@@ -29,7 +29,9 @@ def bulk(first: QueuedJob, count: int) -> None:
 
 @pytest.mark.parametrize("known", [1, 2, 5, 50])
 @pytest.mark.parametrize("slots", [1, 3])
-def test_claims_no_more_than_asked_whatever_the_planner_knows(enqueue: Enqueue, known: int, slots: int) -> None:
+def test_claims_no_more_than_asked_whatever_the_planner_knows(
+    enqueue: Enqueue, known: int, slots: int
+) -> None:
     """Statistics of a nearly empty table led a plain subselect to run once per candidate (trap 1)."""
     first = enqueue()
     bulk(first, known - 1)
@@ -43,10 +45,18 @@ def test_a_claim_fills_in_who_when_and_a_fresh_id(enqueue: Enqueue) -> None:
     job = enqueue(payload={"flags": {"format": "tar"}})
     (taken,) = claim("backup", 5, "host:1:aa")
     row = QueuedJob.objects.get(id=job.id)
-    assert (row.status, row.locked_by, row.attempts, row.claim_id) == ("active", "host:1:aa", 1, taken.claim_id)
+    assert (row.status, row.locked_by, row.attempts, row.claim_id) == (
+        "active",
+        "host:1:aa",
+        1,
+        taken.claim_id,
+    )
     assert row.locked_at == row.heartbeat_at
     assert taken.payload == {"flags": {"format": "tar"}}
-    assert TimelineLine.objects.filter(job_id=job.id, event="claimed", worker="host:1:aa", attempt=1).count() == 1
+    assert (
+        TimelineLine.objects.filter(job_id=job.id, event="claimed", worker="host:1:aa", attempt=1).count()
+        == 1
+    )
 
 
 def test_oldest_due_first_and_only_of_its_queue(enqueue: Enqueue) -> None:
@@ -96,8 +106,9 @@ def many_finished(enqueue: Enqueue) -> None:
     first = enqueue()
     with connection.cursor() as cursor:
         cursor.execute(
-            """INSERT INTO job_queue (id, queue, user_id, payload, status, attempts, max_attempts, stalls, completed_at)
-            SELECT gen_random_uuid(), 'backup', %s, '{}', 'completed', 1, 1, 0, now() - n * interval '1 second'
+            """INSERT INTO job_queue (id, queue, user_id, payload, status, attempts, max_attempts, stalls,
+                completed_at)
+            SELECT gen_random_uuid(), 'backup', %s, '{}', 'completed', 1, 1, 0, now() - n * interval '1 s'
             FROM generate_series(1, 20000) AS n""",
             [first.user_id],
         )

@@ -18,9 +18,13 @@ class Rollback(Exception):
 
 
 def test_a_request_that_is_rolled_back_enqueues_nothing(enqueue: Enqueue) -> None:
-    with pytest.raises(Rollback), transaction.atomic():
-        enqueue()
-        raise Rollback
+    def request() -> None:
+        with transaction.atomic():
+            enqueue()
+            raise Rollback
+
+    with pytest.raises(Rollback):
+        request()
     assert QueuedJob.objects.count() == 0
 
 
@@ -47,7 +51,10 @@ def test_a_listener_hears_says_when_it_may_have_missed_something_and_comes_back(
     assert until(lambda: listener.poll()[0], "the notification arrives") == [("pgbr_jobs", "backup")]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%%' AND datname = current_database()"
+            """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE query LIKE 'LISTEN%%' AND datname = current_database()"""
         )
-    assert until(lambda: listener.poll()[1], "the listener is back and says that it may have missed something")
+    assert until(
+        lambda: listener.poll()[1], "the listener is back and says that it may have missed something"
+    )
     listener.close()

@@ -33,7 +33,12 @@ def both(job: Job) -> tuple[str, str]:
 def test_the_history_row_is_there_before_the_work(job: Job, user: User) -> None:
     finish.start(job)
     row = BackupJob.objects.get(id=job.id)
-    assert (row.status, row.user, row.database_name, row.flags) == ("running", user, "shop", {"format": "tar"})
+    assert (row.status, row.user, row.database_name, row.flags) == (
+        "running",
+        user,
+        "shop",
+        {"format": "tar"},
+    )
     assert row.started_at is not None
 
 
@@ -48,7 +53,11 @@ def test_failure_writes_both_rows_and_the_reason(job: Job) -> None:
     finish.start(job)
     finish.fail(job, "the disk is full", log="pg_dump: …")
     assert both(job) == ("failed", "failed")
-    assert QueuedJob.objects.get(id=job.id).last_error == BackupJob.objects.get(id=job.id).error == "the disk is full"
+    assert (
+        QueuedJob.objects.get(id=job.id).last_error
+        == BackupJob.objects.get(id=job.id).error
+        == "the disk is full"
+    )
 
 
 def test_a_failure_with_attempts_left_waits_longer_each_time(enqueue: Enqueue) -> None:
@@ -128,5 +137,6 @@ def test_the_owner_is_told_of_start_and_end_with_ids_only(job: Job, user: User) 
         finish.fail(job, "x" * 20_000)
         notes = [json.loads(note.payload) for note in listening.notifies(timeout=5, stop_after=2)]
     assert notes == [
-        {"queue": "backup", "event": event, "id": str(job.id), "user": user.pk} for event in ("progress", "failed")
+        {"queue": "backup", "event": event, "id": str(job.id), "user": user.pk}
+        for event in ("progress", "failed")
     ]

@@ -76,7 +76,9 @@ def test_a_job_with_a_heartbeat_is_left_alone(enqueue: Enqueue) -> None:
     assert reap_stale() == 0
 
 
-def test_a_zombie_writes_nothing_after_the_reaper_even_when_its_own_process_claims_again(enqueue: Enqueue) -> None:
+def test_a_zombie_writes_nothing_after_the_reaper_even_when_its_own_process_claims_again(
+    enqueue: Enqueue,
+) -> None:
     zombie = silent(enqueue)
     reap_stale()
     (owner,) = claim("backup", 1, "host:1:aa")

@@ -39,7 +39,9 @@ def many(enqueue: Enqueue, count: int, **payload: object) -> None:
     )
 
 
-def test_drain_works_off_every_queue_and_exits_zero(enqueue: Enqueue, start_worker: StartWorker, runs: Runs) -> None:
+def test_drain_works_off_every_queue_and_exits_zero(
+    enqueue: Enqueue, start_worker: StartWorker, runs: Runs
+) -> None:
     jobs = [enqueue(queue=queue) for queue in ("backup", "restore", "migration") for _ in range(7)]
     worker = start_worker("--drain", noop=True)
     assert worker.process.wait(60) == 0, worker.text()
@@ -48,7 +50,9 @@ def test_drain_works_off_every_queue_and_exits_zero(enqueue: Enqueue, start_work
     assert not WorkerProcess.objects.exists()
 
 
-def test_drain_exits_zero_also_when_a_job_fails(enqueue: Enqueue, start_worker: StartWorker, runs: Runs) -> None:
+def test_drain_exits_zero_also_when_a_job_fails(
+    enqueue: Enqueue, start_worker: StartWorker, runs: Runs
+) -> None:
     job = enqueue(payload={"fail": "out of luck"})
     assert start_worker("--drain", "--queue", "backup", noop=True).process.wait(60) == 0
     row = BackupJob.objects.get(id=job.id)
@@ -84,7 +88,9 @@ def test_concurrency_holds_and_a_notification_starts_a_job_without_waiting_for_t
     assert max(seen) == 2
 
 
-def test_without_the_trigger_the_poll_finds_every_job(enqueue: Enqueue, start_worker: StartWorker, runs: Runs) -> None:
+def test_without_the_trigger_the_poll_finds_every_job(
+    enqueue: Enqueue, start_worker: StartWorker, runs: Runs
+) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE job_queue DISABLE TRIGGER job_queue_notify")
     try:
@@ -95,7 +101,9 @@ def test_without_the_trigger_the_poll_finds_every_job(enqueue: Enqueue, start_wo
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE job_queue ENABLE TRIGGER job_queue_notify")
-    late = [(row.locked_at - row.created_at).total_seconds() for row in QueuedJob.objects.all() if row.locked_at]
+    late = [
+        (row.locked_at - row.created_at).total_seconds() for row in QueuedJob.objects.all() if row.locked_at
+    ]
     assert max(late) < 2
 
 
@@ -103,7 +111,10 @@ def test_sigterm_lets_a_running_job_finish_within_the_grace(
     enqueue: Enqueue, start_worker: StartWorker, runs: Runs
 ) -> None:
     worker = start_worker("--queue", "backup", noop=True)
-    running, waiting = enqueue(payload={"seconds": 2}), enqueue(payload={"seconds": 0}, run_at="2100-01-01T00:00Z")
+    running, waiting = (
+        enqueue(payload={"seconds": 2}),
+        enqueue(payload={"seconds": 0}, run_at="2100-01-01T00:00Z"),
+    )
     until(lambda: history(running) == "running", "the job runs")
     assert worker.terminate() == 0
     assert (status(running), status(waiting)) == ("completed", "pending")
@@ -124,7 +135,9 @@ def test_sigterm_with_a_short_grace_hands_back_and_the_next_worker_starts_it_at_
     assert list(events) == ["enqueued", "claimed", "handed_back", "claimed"]
 
 
-def test_cancel_ends_a_running_job_within_seconds(enqueue: Enqueue, start_worker: StartWorker, runs: Runs) -> None:
+def test_cancel_ends_a_running_job_within_seconds(
+    enqueue: Enqueue, start_worker: StartWorker, runs: Runs
+) -> None:
     start_worker("--queue", "backup", noop=True, HEARTBEAT_SECONDS=30, STALE_SECONDS=90)
     job = enqueue(payload={"seconds": 3600})
     until(lambda: history(job) == "running", "the job runs")
@@ -192,7 +205,8 @@ def test_a_worker_at_the_default_stays_under_fifteen_connections(
         nonlocal most
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                """SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()"""
             )
             most = max(most, cursor.fetchone()[0])
         return QueuedJob.objects.filter(status="completed").count() == 15

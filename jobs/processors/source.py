@@ -1,0 +1,51 @@
+"""What a backup has to know of the database before it starts: who it is, which tools fit, what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from jobs.pgtools import binaries, pooler, server
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.server import ServerFacts
+from jobs.pgtools.sessions import end_sessions
+from jobs.pgtools.tables import require_matches, tables
+from jobs.pgtools.toolset import Toolset
+
+
+@dataclass(frozen=True)
+class Source:
+    """`weights`: bytes of each table whose rows will be dumped. `warnings`: for the history."""
+
+    conninfo: Conninfo
+    facts: ServerFacts
+    toolset: Toolset
+    weights: dict[str, int]
+    warnings: list[str]
+
+    @property
+    def bytes(self) -> int:
+        """Of the rows to be dumped, as they lie in the server."""
+        return sum(self.weights.values())
+
+
+def toolsets() -> list[Toolset]:
+    """All client tools of this machine."""
+    return binaries.discover([Path(folder) for folder in settings.PGBR_PG_BIN], settings.PGTOOLS_FOLDER)
+
+
+def examine(conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str) -> Source:
+    """Log in and look. Ends what an earlier run of this job left running there.
+
+    Raises `PgToolsError`: no login, a pooler, no client new enough, a pattern that matches nothing.
+    """
+    with conninfo.connect(folder, application_name) as connection:
+        pooler.refuse_pooler(connection, lambda: conninfo.connect(folder, application_name))
+        end_sessions(connection, application_name)
+        facts = server.inspect(connection)
+        toolset = binaries.choose(facts.major, toolsets())
+        warnings = require_matches(connection, flags)
+        return Source(conninfo, facts, toolset, tables(connection, flags), warnings)
