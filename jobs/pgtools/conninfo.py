@@ -171,7 +171,7 @@ class Conninfo:
             "gssencmode": "disable",
             **SERVICE_ONLY,
             **{name: str(folder / "none") for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl")},
-            **({} if self.trusted else {"require_auth": "!gss,!sspi"}),
+            "require_auth": "!sspi" if self.trusted else "!gss,!sspi",
             **self.options,
             "port": self.port,
             "user": self.user,
