@@ -100,6 +100,8 @@ class QueueProcess:
         return not self.running or time.monotonic() > self._stop_by + LAST_SECONDS
 
     def _sleep(self) -> float:
+        if self._done():
+            return 0.0
         now = time.monotonic()
         waits = [settings.POLL_SECONDS, self._next_beat - now, self._listener.wait_at_most()]
         if self._failures:
