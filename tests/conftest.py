@@ -5,16 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from jobs.models import Database, QueuedJob
+from jobs.models import Database, QueuedJob, Storage
 from jobs.models.activity import TimelineEvent
 from jobs.queue.timeline import note
 from jobs.secrets import seal
+from tests import s3server
+from tests import servers as test_servers
 from tests.workers import RunningWorker
 
 
@@ -92,3 +95,23 @@ def start_worker(transactional_db: None, tmp_path: Path) -> Iterator[StartWorker
     yield start
     for worker in started:
         worker.kill_all()
+
+
+@pytest.fixture
+def s3_storage(user: User) -> Storage:
+    """A storage row of the user's on the run's SeaweedFS, in a bucket of its own."""
+    server = s3server.shared()
+    return Storage.objects.create(
+        user=user,
+        name="bucket",
+        endpoint=server.endpoint,
+        bucket=server.new_bucket(),
+        access_key_id=server.access_key,
+        sealed_secret=seal(server.secret_key),
+    )
+
+
+@pytest.fixture(scope="session")
+def servers() -> ModuleType:
+    """Servers of several majors: `servers.get(17)`."""
+    return test_servers
