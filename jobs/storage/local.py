@@ -108,7 +108,7 @@ class LocalStore(Store):
         with self._folder.root_fd():
             if not os.access(self._folder.root, os.W_OK | os.X_OK):
                 raise StoreError(
-                    f"{self.name}: the account that runs pgbr may not write to the folder {self._folder.root}. "
+                    f"{self.name}: the account that runs pgbr may not write to {self._folder.root}. "
                     "Give it to that account, or choose another folder."
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -11,6 +12,8 @@ from typing import TypeVar
 from .base import Damaged, Stop, Stopped, StoreError
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.25  # seconds
 LONGEST_PAUSE = 30.0
@@ -48,16 +51,21 @@ class Patience:
 
     def progress(self) -> None:
         with self._lock:
-            self._away_since = None
+            away_since, self._away_since = self._away_since, None
+        if away_since is not None:
+            logger.info("The store is back after %.1f s.", time.monotonic() - away_since)
 
     def wait(self, error: StoreError, failures: int) -> None:
         """Sleep before the next attempt; `failures` is how many came before this one."""
         with self._lock:
             now = time.monotonic()
-            self._away_since = self._away_since or now
+            first = self._away_since is None
+            self._away_since = now if self._away_since is None else self._away_since
             left = self._away_since + self._budget - now
         if left <= 0:
             raise type(error)(f"{error} Gave up after {self._budget:.0f} s.", transient=True) from error
+        if first:
+            logger.warning("%s Trying again for up to %.0f s.", error, self._budget)
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
         self._sleep(min(pause, left), error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -113,8 +114,9 @@ class PartSender:
             self._waiting.clear()
             self._free.clear()
             self._changed.notify_all()
+        until = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(seconds)
+            thread.join(max(0.0, until - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ABORT_SECONDS = 8.0  # a store that hangs must not hold up a cancel or a shutdown
+ABORT_SECONDS = 5.0  # a store that hangs must not hold up a cancel or a shutdown
 
 
 class S3Writer(Writer):

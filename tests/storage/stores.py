@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.storage.base import Store
+from jobs.storage.base import Store, Writer
 from jobs.storage.s3 import S3Store
 from tests.s3server import FULL, Identity, S3Server
 
@@ -24,7 +24,7 @@ def s3_store(weed: S3Server, bucket: str, *, who: Identity = FULL, **changes: An
 
 def content(size: int, seed: int = 1) -> bytes:
     """Bytes that differ from part to part, so that swapped or lost parts show."""
-    return random.Random(seed).randbytes(size)
+    return random.Random(seed).randbytes(size)  # noqa: S311
 
 
 def chunked(data: bytes, size: int = 1_000_003) -> Iterator[bytes]:
@@ -32,10 +32,14 @@ def chunked(data: bytes, size: int = 1_000_003) -> Iterator[bytes]:
         yield data[start : start + size]
 
 
+def pour(writer: Writer, data: bytes) -> None:
+    for chunk in chunked(data):
+        writer.write(chunk)
+
+
 def save(store: Store, key: str, data: bytes, **settings: Any) -> None:
     with store.writer(key, **settings) as writer:
-        for chunk in chunked(data):
-            writer.write(chunk)
+        pour(writer, data)
         writer.commit()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -46,9 +47,13 @@ def test_nothing_is_visible_before_commit_nor_after_leaving_without(store: Store
 
 
 def test_an_exception_in_the_block_aborts(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError), store.writer(KEY) as writer:
-        writer.write(b"half")
-        raise ZeroDivisionError
+    def fail() -> None:
+        with store.writer(KEY) as writer:
+            writer.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert list(store.list()) == []
 
 
@@ -61,7 +66,8 @@ def test_an_object_is_never_overwritten(store: Store, size: int) -> None:
 
 
 def test_of_concurrent_writers_of_one_key_one_wins(store: Store) -> None:
-    barrier, verdicts = threading.Barrier(4), []
+    barrier = threading.Barrier(4)
+    verdicts: list[int | None] = []
 
     def write(seed: int) -> None:
         with store.writer(KEY) as writer:
@@ -146,7 +152,8 @@ def test_discard_removes_an_unfinished_write_and_never_a_finished_object(store: 
 def test_writer_refuses_use_after_its_end(store: Store) -> None:
     with store.writer(KEY) as writer:
         writer.commit()
-    for use in (lambda: writer.write(b"more"), writer.commit):
+    uses: list[Callable[[], None]] = [lambda: writer.write(b"more"), writer.commit]
+    for use in uses:
         with pytest.raises(ValueError, match="committed or aborted"):
             use()
     assert store.stat(KEY).size == 0
