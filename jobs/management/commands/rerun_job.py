@@ -1,0 +1,24 @@
+"""manage.py rerun_job"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import CommandParser
+
+from jobs import services
+from jobs.management.cli import JobCommand, acting_user
+
+
+class Command(JobCommand):
+    help = "Queue a new job that does what an earlier one did."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", type=UUID)
+        super().add_arguments(parser)
+
+    def handle(self, **options: Any) -> None:
+        user = acting_user(options["user"])
+        job_id = services.rerun_job(options["id"], by=user)
+        self.announce(job_id, user, options, f"Job {options['id']} runs again as {job_id}")
