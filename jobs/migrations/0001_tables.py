@@ -144,7 +144,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('folder', 'Folder'), ('s3', 'S3-compatible')], default='s3', max_length=20)),
                 ('origin', models.CharField(choices=[('built_in', 'built in'), ('environment', 'from the environment'), ('saved', 'saved here')], default='saved', editable=False, max_length=20)),
                 ('folder', models.TextField(blank=True, default='')),
-                ('endpoint', models.URLField(blank=True, default='', help_text='Empty: AWS.', max_length=500)),
+                ('endpoint', models.CharField(blank=True, default='', help_text='Empty: AWS.', max_length=500, validators=[django.core.validators.URLValidator(['http', 'https'])])),
                 ('region', models.CharField(blank=True, default='us-east-1', max_length=100)),
                 ('bucket', models.CharField(blank=True, default='', max_length=255)),
                 ('prefix', models.CharField(blank=True, default='', max_length=500)),

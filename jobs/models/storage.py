@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.validators import URLValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -32,7 +33,13 @@ class Storage(UuidModel):
     kind = models.CharField(max_length=20, choices=StorageKind.choices, default=StorageKind.S3)
     origin = models.CharField(max_length=20, choices=Origin.choices, default=Origin.SAVED, editable=False)
     folder = models.TextField(default="", blank=True)
-    endpoint = models.URLField(max_length=500, default="", blank=True, help_text="Empty: AWS.")
+    endpoint = models.CharField(
+        max_length=500,
+        default="",
+        blank=True,
+        validators=[URLValidator(["http", "https"])],
+        help_text="Empty: AWS.",
+    )
     region = models.CharField(max_length=100, default="us-east-1", blank=True)
     bucket = models.CharField(max_length=255, default="", blank=True)
     prefix = models.CharField(max_length=500, default="", blank=True)
