@@ -1,3 +1,11 @@
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from dashboard.views import downloads, health, login_link
+
+urlpatterns: list[URLPattern] = [
+    path("api/health", health.health, name="health"),
+    path("api/ready", health.ready, name="ready"),
+    path("api/status", health.status, name="status"),
+    path("api/backups/<uuid:backup_id>/download", downloads.download, name="download-backup"),
+    path("login/<uidb64>/<token>/", login_link.LoginLink.as_view(), name="login-link"),
+]

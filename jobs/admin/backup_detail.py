@@ -1,0 +1,94 @@
+"""What the page of one backup shows, and what may be done with it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from jobs.admin import formats
+from jobs.admin.overview import good_backups
+from jobs.models import BackupJob, QueuedJob, TimelineLine
+from jobs.pgtools.errors import InvalidFlags
+from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.toolset import Toolset
+
+UNFINISHED = ("pending", "running")
+LATEST = 18  # of pg_dump, for a backup that never got as far as choosing one
+
+
+def context(backup: BackupJob) -> dict[str, Any]:
+    words, command = _options(backup)
+    job = QueuedJob.objects.filter(pk=backup.pk).first()
+    return {
+        "backup": backup,
+        "job": job,
+        "words": words,
+        "command": command,
+        "copies": list(backup.copies.all()),
+        "timeline": TimelineLine.objects.filter(job_id=backup.pk),
+        "unfinished": backup.status in UNFINISHED,
+        "can_cancel": job is not None and job.status in ("pending", "active"),
+        "can_download": can_download(backup),
+        "can_delete": undeletable(backup) is None,
+    }
+
+
+def can_download(backup: BackupJob) -> bool:
+    return backup.status == "completed" and any(copy.state == "good" for copy in backup.copies.all())
+
+
+def undeletable(backup: BackupJob) -> str | None:
+    """Why it cannot be deleted now."""
+    name = _name(backup)
+    if QueuedJob.objects.filter(pk=backup.pk, status__in=("pending", "active")).exists():
+        return f"{name} has not ended yet: cancel it first."
+    if backup.pinned:
+        return f"{name} is pinned: unpin it first."
+    return None
+
+
+def losses(backup: BackupJob) -> list[str]:
+    """What deleting it takes away, in sentences."""
+    stored = [copy for copy in backup.copies.all() if copy.state != "failed"]
+    if not stored:
+        return [f"{_name(backup)}, {backup.status}: its history and log. Nothing is stored of it."]
+    places = ", ".join(copy.storage.name for copy in stored)
+    lines = [f"{_name(backup)}, {formats.size(backup.size)} in {places}, with its history and log."]
+    if is_last_good(backup):
+        lines.append(f"This is the last good backup of {backup.database_name}: afterwards there is none.")
+    return lines
+
+
+def is_last_good(backup: BackupJob) -> bool:
+    mine = BackupJob.objects.filter(database_id=backup.database_id, database_name=backup.database_name)
+    good = good_backups(mine.filter(user_id=backup.user_id))
+    return good.filter(pk=backup.pk).exists() and not good.exclude(pk=backup.pk).exists()
+
+
+def _name(backup: BackupJob) -> str:
+    moment = backup.started_at or backup.created_at
+    return f"{backup.database_name} of {formats.exact(moment)}"
+
+
+def _options(backup: BackupJob) -> tuple[str, str]:
+    """In words, and as the command line; where to connect to is in the environment, so no secret is in it."""
+    try:
+        flags = DumpFlags.from_dict(backup.flags)
+    except InvalidFlags as error:
+        return f"not valid: {error}", ""
+    folder = Path("dump") if flags.format == "directory" else None
+    try:
+        return flags.in_words(), shlex.join(flags.argv(_tools(backup), folder))
+    except InvalidFlags:
+        return flags.in_words(), ""
+
+
+def _tools(backup: BackupJob) -> Toolset:
+    """The client tools as the manifest names them; only their version matters for the command."""
+    version = str((backup.manifest or {}).get("client_version", ""))
+    known = re.match(r"(\d+)\.?(\d*)", version)
+    major, minor = (known[1], known[2]) if known else (str(LATEST), "")
+    codecs = frozenset({"none", "gzip"} | ({"zstd", "lz4"} if int(major) >= 16 else set()))
+    return Toolset(int(major), (int(major), int(minor or 0)), Path(), None, codecs)

@@ -1,0 +1,200 @@
+"""The history of backups: look, download, cancel, re-run, pin, delete with the artifact."""
+
+# ruff: noqa: ARG002  Django fixes the signatures
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.db.models import Prefetch, QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from jobs.admin import backup_detail, formats
+from jobs.admin.base import ReadOnlyAdmin, account
+from jobs.admin.deletion import Plan, confirmed
+from jobs.admin.filters import DatabaseFilter
+from jobs.admin.pages import REFUSALS, chosen_ids, for_each, step
+from jobs.artifacts import delete_backup
+from jobs.models import BackupCopy, BackupJob, QueuedJob
+from jobs.services import cancel_job, record, rerun_job, visible_to
+
+LIST = "admin:jobs_backupjob_changelist"
+DETAIL = "admin:jobs_backupjob_change"
+
+
+@admin.register(BackupJob)
+class BackupAdmin(ReadOnlyAdmin[BackupJob]):
+    list_display = ["state", "database_name", "stored", "took", "started", "place", "buttons"]
+    list_display_links = ["state", "database_name"]
+    list_filter = ["status", DatabaseFilter, "created_at", "pinned"]
+    search_fields = ["id", "database_name", "storage_key", "error"]
+    search_help_text = "Part of an id, a database's name, an object's key or an error."
+    ordering = ["-created_at"]
+    actions = ["cancel", "rerun", "pin", "unpin", "delete_with_artifact"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BackupJob]:
+        copies = Prefetch("copies", BackupCopy.objects.select_related("storage").order_by("created_at"))
+        return super().get_queryset(request).defer("log", "manifest").prefetch_related(copies)
+
+    # Columns
+
+    @admin.display(description="status", ordering="status")
+    def state(self, backup: BackupJob) -> SafeString:
+        share = (backup.progress or {}).get("share") if backup.status == "running" else None
+        return formats.status(backup.status, f"running {share:.0%}" if isinstance(share, float) else None)
+
+    @admin.display(description="size", ordering="size")
+    def stored(self, backup: BackupJob) -> str:
+        return formats.size(backup.size)
+
+    @admin.display(description="duration")
+    def took(self, backup: BackupJob) -> str:
+        return formats.between(backup.started_at, backup.completed_at)
+
+    @admin.display(description="started", ordering="started_at")
+    def started(self, backup: BackupJob) -> SafeString | str:
+        return formats.when(backup.started_at)
+
+    @admin.display(description="storage")
+    def place(self, backup: BackupJob) -> str:
+        names = [copy.storage.name for copy in backup.copies.all() if copy.state == "good"]
+        pinned = ["pinned"] if backup.pinned else []
+        return ", ".join(names + pinned) or formats.NOTHING
+
+    @admin.display(description="")
+    def buttons(self, backup: BackupJob) -> SafeString | str:
+        if not backup_detail.can_download(backup):
+            return ""
+        url = reverse("download-backup", args=[backup.pk])
+        link = '<span class="row-buttons"><a class="button quiet" href="{}">Download</a></span>'
+        return format_html(link, url)
+
+    # Actions on the list
+
+    @admin.action(description="Cancel")
+    def cancel(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
+        by = account(request)
+        for_each(request, chosen, lambda row: cancel_job(row.pk, by=by), "cancelled", names="database_name")
+
+    @admin.action(description="Re-run")
+    def rerun(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
+        by = account(request)
+        for_each(request, chosen, lambda row: rerun_job(row.pk, by=by), "queued again", names="database_name")
+
+    @admin.action(description="Pin (retention keeps it)")
+    def pin(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
+        for_each(request, chosen, lambda row: set_pinned(request, row, True), "pinned")
+
+    @admin.action(description="Unpin")
+    def unpin(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
+        for_each(request, chosen, lambda row: set_pinned(request, row, False), "unpinned")
+
+    @admin.action(description="Delete with artifact …")
+    def delete_with_artifact(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> HttpResponseBase:
+        ids = ",".join(str(pk) for pk in chosen.values_list("pk", flat=True))
+        return redirect(reverse("admin:jobs_backupjob_delete_many") + f"?ids={ids}")
+
+    # Pages
+
+    def get_urls(self) -> list[URLPattern]:
+        many = self.admin_site.admin_view(self.delete_many)
+        return [
+            path("delete/", many, name="jobs_backupjob_delete_many"),
+            step(self, "cancel", self.cancel_view),
+            step(self, "rerun", self.rerun_view),
+            step(self, "pin", self.pin_view),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Jobs that no worker has taken yet have no history row: they are shown above the list."""
+        waiting = visible_to(account(request), QueuedJob.objects.filter(queue="backup", status="pending"))
+        waiting = waiting.order_by("run_at", "created_at")
+        shown = {"waiting": waiting[:10], "waiting_count": waiting.count()}
+        return super().changelist_view(request, shown | (extra_context or {}))
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        if self.get_object(request, object_id) is None and self._waits(request, object_id):
+            return redirect("admin:jobs_queuedjob_change", object_id)
+        return super().change_view(request, object_id, form_url, extra_context)
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> Any:
+        backup = kwargs["obj"]
+        context |= backup_detail.context(backup)
+        context |= {"title": f"Backup of {backup.database_name}", "subtitle": ""}
+        return super().render_change_form(request, context, **kwargs)
+
+    def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        backup = self.find(request, object_id)
+        self.cancel(request, [backup])  # type: ignore[arg-type]
+        return redirect(DETAIL, backup.pk)
+
+    def rerun_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        backup = self.find(request, object_id)
+        try:
+            rerun_job(backup.pk, by=account(request))
+        except REFUSALS as error:
+            messages.error(request, str(error))
+            return redirect(DETAIL, backup.pk)
+        messages.success(request, f"A backup of {backup.database_name} is queued with the same options.")
+        return redirect(LIST)
+
+    def pin_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        """Pins, or unpins with `pinned=no`."""
+        backup = self.find(request, object_id)
+        wanted = request.POST.get("pinned") != "no"
+        set_pinned(request, backup, wanted)
+        messages.success(request, "Pinned: retention keeps it." if wanted else "Unpinned.")
+        return redirect(DETAIL, backup.pk)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        backup = self.find(request, object_id)
+        return self._delete(request, [backup], back=reverse(DETAIL, args=[backup.pk]))
+
+    def delete_many(self, request: HttpRequest) -> HttpResponseBase:
+        wanted = set(chosen_ids(request))
+        backups = list(self.get_queryset(request).filter(pk__in=wanted))
+        if not wanted or len(backups) != len(wanted):
+            raise Http404("Not all of these backups exist.")
+        return self._delete(request, backups, back=reverse(LIST))
+
+    def _delete(self, request: HttpRequest, backups: list[BackupJob], *, back: str) -> HttpResponseBase:
+        def destroy() -> HttpResponseBase:
+            for_each(request, backups, partial(delete_backup, by=account(request)), "deleted")
+            return redirect(LIST)
+
+        return confirmed(self, request, _deletion(backups), destroy, back=back)
+
+    def _waits(self, request: HttpRequest, object_id: str) -> bool:
+        try:
+            jobs = QueuedJob.objects.filter(pk=UUID(object_id), queue="backup")
+        except ValueError:
+            return False
+        return visible_to(account(request), jobs).exists()
+
+
+def set_pinned(request: HttpRequest, backup: BackupJob, pinned: bool) -> None:
+    BackupJob.objects.filter(pk=backup.pk).update(pinned=pinned)
+    record(account(request), "pin" if pinned else "unpin", backup, database=backup.database_name)
+
+
+def _deletion(backups: list[BackupJob]) -> Plan:
+    names = {backup.database_name for backup in backups}
+    only = names.pop() if len(names) == 1 else ""
+    what = "1 backup" if len(backups) == 1 else f"{len(backups)} backups"
+    return Plan(
+        title=f"Delete {what}" + (f" of {only}" if only else ""),
+        word=only or f"delete {what}",
+        lost=[line for backup in backups for line in backup_detail.losses(backup)],
+        kept=["Other backups stay, and the databases are not touched."],
+        blocked=[reason for backup in backups if (reason := backup_detail.undeletable(backup))],
+    )
