@@ -69,6 +69,7 @@ class S3Server:
         self._ports: dict[str, int] = {}
         self._guard: subprocess.Popen[str] | None = None
         self._pid = 0
+        self._clients: dict[Identity, S3Client] = {}
         (self._home / "data").mkdir()
         (self._home / "s3.json").write_text(json.dumps(_identities()))
         (self._home / "s3.json").chmod(0o600)
@@ -92,6 +93,7 @@ class S3Server:
     def start(self) -> Self:
         for _ in range(5):  # another process may take a port between our look and the server's bind
             self._ports = _free_ports()
+            self._clients.clear()
             if self._launch():
                 return self
             self.kill()
@@ -118,6 +120,11 @@ class S3Server:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def client(self, identity: Identity = FULL) -> S3Client:
+        if identity not in self._clients:
+            self._clients[identity] = self._client(identity)
+        return self._clients[identity]
+
+    def _client(self, identity: Identity) -> S3Client:
         import boto3
         from botocore.config import Config
 

