@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -15,13 +15,18 @@ from django.http import HttpRequest
 from jobs.admin.base import account
 from jobs.services import record
 
-assert GroupAdmin  # noqa: S101  imported with UserAdmin: it has registered both by now
+if TYPE_CHECKING:
+    BaseAdmin = UserAdmin[User]
+else:
+    BaseAdmin = UserAdmin
+
+# Registered by the module that UserAdmin is imported from. Groups grant nothing here.
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin):
+class AccountAdmin(BaseAdmin):
     list_display = ["username", "email", "is_active", "is_superuser", "last_login"]
     list_filter = ["is_active", "is_superuser"]
     search_fields = ["username", "email"]
@@ -38,6 +43,9 @@ class AccountAdmin(UserAdmin):
         obj.is_staff = True
         super().save_model(request, obj, form, change)
         record(account(request), "change" if change else "add", obj)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(request, {"title": "Users"} | (extra_context or {}))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self._may(request)

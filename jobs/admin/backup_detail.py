@@ -62,8 +62,8 @@ def losses(backup: BackupJob) -> list[str]:
 
 
 def is_last_good(backup: BackupJob) -> bool:
-    mine = BackupJob.objects.filter(database_id=backup.database_id, database_name=backup.database_name)
-    good = good_backups(mine.filter(user_id=backup.user_id))
+    mine = BackupJob.objects.filter(user_id=backup.user_id, database_name=backup.database_name)
+    good = good_backups(mine)
     return good.filter(pk=backup.pk).exists() and not good.exclude(pk=backup.pk).exists()
 
 

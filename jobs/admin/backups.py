@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from jobs.admin import backup_detail, formats
 from jobs.admin.base import ReadOnlyAdmin, account
 from jobs.admin.deletion import Plan, confirmed
-from jobs.admin.filters import DatabaseFilter
+from jobs.admin.filters import DatabaseFilter, DateFilter
 from jobs.admin.pages import REFUSALS, chosen_ids, for_each, step
 from jobs.artifacts import delete_backup
 from jobs.models import BackupCopy, BackupJob, QueuedJob
@@ -31,9 +31,9 @@ DETAIL = "admin:jobs_backupjob_change"
 
 @admin.register(BackupJob)
 class BackupAdmin(ReadOnlyAdmin[BackupJob]):
-    list_display = ["state", "database_name", "stored", "took", "started", "place", "buttons"]
-    list_display_links = ["state", "database_name"]
-    list_filter = ["status", DatabaseFilter, "created_at", "pinned"]
+    list_display = ["state", "name", "stored", "took", "started", "place", "buttons"]
+    list_display_links = ["state", "name"]
+    list_filter = ["status", DatabaseFilter, ("created_at", DateFilter), "pinned"]
     search_fields = ["id", "database_name", "storage_key", "error"]
     search_help_text = "Part of an id, a database's name, an object's key or an error."
     ordering = ["-created_at"]
@@ -49,6 +49,10 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
     def state(self, backup: BackupJob) -> SafeString:
         share = (backup.progress or {}).get("share") if backup.status == "running" else None
         return formats.status(backup.status, f"running {share:.0%}" if isinstance(share, float) else None)
+
+    @admin.display(description="database", ordering="database_name")
+    def name(self, backup: BackupJob) -> str:
+        return backup.database_name
 
     @admin.display(description="size", ordering="size")
     def stored(self, backup: BackupJob) -> str:
@@ -68,7 +72,7 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
         pinned = ["pinned"] if backup.pinned else []
         return ", ".join(names + pinned) or formats.NOTHING
 
-    @admin.display(description="")
+    @admin.display(description="", empty_value="")
     def buttons(self, backup: BackupJob) -> SafeString | str:
         if not backup_detail.can_download(backup):
             return ""
@@ -115,8 +119,9 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """Jobs that no worker has taken yet have no history row: they are shown above the list."""
-        waiting = visible_to(account(request), QueuedJob.objects.filter(queue="backup", status="pending"))
-        waiting = waiting.order_by("run_at", "created_at")
+        started = BackupJob.objects.filter(pk=OuterRef("pk"))
+        waiting = QueuedJob.objects.filter(~Exists(started), queue="backup", status__in=["pending", "active"])
+        waiting = visible_to(account(request), waiting).order_by("run_at", "created_at")
         shown = {"waiting": waiting[:10], "waiting_count": waiting.count()}
         return super().changelist_view(request, shown | (extra_context or {}))
 
@@ -127,11 +132,13 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
             return redirect("admin:jobs_queuedjob_change", object_id)
         return super().change_view(request, object_id, form_url, extra_context)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> Any:
-        backup = kwargs["obj"]
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        backup = context["original"]
         context |= backup_detail.context(backup)
         context |= {"title": f"Backup of {backup.database_name}", "subtitle": ""}
-        return super().render_change_form(request, context, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
         backup = self.find(request, object_id)

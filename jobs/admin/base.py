@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 
@@ -28,10 +28,10 @@ else:
         __class_getitem__ = classmethod(lambda cls, _: cls)
 
 
-def account(request: HttpRequest) -> AbstractUser:
+def account(request: HttpRequest) -> User:
     """The person behind a request that has passed the admin's login."""
     user = request.user
-    assert isinstance(user, AbstractUser)  # noqa: S101  the site lets nobody else in
+    assert isinstance(user, User)  # noqa: S101  the site lets nobody else in
     return user
 
 
@@ -39,12 +39,19 @@ def may_enter(request: HttpRequest) -> bool:
     return bool(request.user.is_active and getattr(request.user, "is_staff", False))
 
 
+class OwnerFilter(admin.RelatedOnlyFieldListFilter):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.title = "owner"
+
+
 class OwnedAdmin(TypedAdmin[Row]):
     """Rows of others do not exist here: lists leave them out, their pages answer as for a missing object."""
 
     list_per_page = 50
-    show_full_result_count = False
+    list_select_related: bool | list[str] = ["user"]
     owner_field = "user"
+    page_title = ""  # of the list; empty: the model's plural
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
         return self.visible(request, super().get_queryset(request))
@@ -58,6 +65,10 @@ class OwnedAdmin(TypedAdmin[Row]):
         if found is None:
             raise Http404(f"There is no {self.opts.verbose_name} {object_id}.")
         return found
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        title = {"title": self.page_title or str(self.opts.verbose_name_plural).capitalize()}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_enter(request)
@@ -83,14 +94,19 @@ class OwnedAdmin(TypedAdmin[Row]):
         return not lookup.startswith("sealed") and super().lookup_allowed(lookup, value, request)
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        """A superuser sees whose each row is."""
-        columns = list(super().get_list_display(request))
-        return [*columns, self.owner_field] if self._shows_owner(request) else columns
+        """A superuser sees whose each row is, once there is anybody else."""
+        columns: list[Any] = list(super().get_list_display(request))
+        if self._shows_owner(request) and User.objects.exclude(pk=account(request).pk).exists():
+            columns.insert(-1 if columns[-1] == "buttons" else len(columns), "owner")
+        return columns
+
+    @admin.display(description="owner", ordering="user")
+    def owner(self, row: Any) -> str:
+        return row.user.get_username() if row.user_id else "the instance"
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
-        filters = list(super().get_list_filter(request))
-        owners = (self.owner_field, admin.RelatedOnlyFieldListFilter)
-        return [*filters, owners] if self._shows_owner(request) else filters
+        filters: list[Any] = list(super().get_list_filter(request))
+        return [*filters, (self.owner_field, OwnerFilter)] if self._shows_owner(request) else filters
 
     def _shows_owner(self, request: HttpRequest) -> bool:
         return bool(self.owner_field) and account(request).is_superuser

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html
 
@@ -28,7 +28,7 @@ MEGABYTE = 1_000_000
 
 
 class DatabaseForm(DatabaseModelForm):
-    owner: AbstractUser  # set by the admin: whose database this is or will be
+    owner: User  # set by the admin: whose database this is or will be
 
     url = forms.CharField(label="URL", required=False, widget=WriteOnlyLine({"placeholder": EXAMPLE}))
     client_key = forms.CharField(label="Client key", required=False, widget=WriteOnlyText())
@@ -42,7 +42,7 @@ class DatabaseForm(DatabaseModelForm):
     max_rate = forms.DecimalField(
         label="Bandwidth limit (MB/s)",
         required=False,
-        min_value=0.01,  # type: ignore[arg-type]
+        min_value=0.01,
         max_value=100_000,
         help_text="What a backup reads from the server at most. Empty: no limit.",
     )
@@ -119,7 +119,7 @@ class DatabaseForm(DatabaseModelForm):
         """The columns that this form decides about."""
         looked_at = ["facts", "checked_at"] if self.cleaned_data["url"] else []
         sealed = ["sealed_url", "sealed_client_key", "max_duration", "bandwidth_limit"]
-        return [*self._meta.fields, *sealed, *looked_at]
+        return [*self.Meta.fields, *sealed, *looked_at]
 
     def _connection(self, values: dict[str, Any]) -> dict[str, str]:
         """As `jobs.targets.parse` takes it; what was left empty stays as it is stored."""

@@ -27,16 +27,14 @@ from jobs.pgtools.errors import InvalidConninfo
 from jobs.services import record
 from jobs.targets import conninfo_for
 
-CERTIFICATES = ["ca_certificate", "client_certificate", "client_key"]
+CERTIFICATES: list[Any] = ["ca_certificate", "client_certificate", "client_key"]
 
 
 @admin.register(Database)
 class DatabaseAdmin(OwnedAdmin[Database]):
     form = DatabaseForm
     list_display = ["name", "server", "version", "size", "last_good_backup", "protection", "buttons"]
-    list_select_related = ["user"]
     search_fields = ["name"]
-    list_filter = ["protected"]
     actions = ["back_up_now", "test_connections"]
     fieldsets = [
         (None, {"fields": ["name", "url", "sslmode"]}),
@@ -48,8 +46,10 @@ class DatabaseAdmin(OwnedAdmin[Database]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Database]:
         return with_backups(super().get_queryset(request))
 
-    def get_form(self, request: HttpRequest, obj: Database | None = None, **kwargs: Any) -> Any:
-        form: Any = super().get_form(request, obj, **kwargs)
+    def get_form(
+        self, request: HttpRequest, obj: Database | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change, **kwargs)
         form.owner = obj.user if obj is not None else account(request)
         return form
 
@@ -133,13 +133,15 @@ class DatabaseAdmin(OwnedAdmin[Database]):
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         return database_actions.test_connection(request, self.find(request, object_id))
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> Any:
-        obj = kwargs.get("obj")
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        obj = context["original"]
         if obj is not None:
             recent = BackupJob.objects.filter(database=obj).order_by("-created_at")[:5]
             waiting = QueuedJob.objects.filter(payload__database_id=str(obj.pk), status="pending")
             context |= {"facts": obj.facts or {}, "recent": recent, "waiting": waiting.count()}
-        return super().render_change_form(request, context, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         database = self.find(request, object_id)

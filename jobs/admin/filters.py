@@ -14,6 +14,12 @@ from django.http import HttpRequest
 from jobs.admin.formats import NOTHING
 
 
+class DateFilter(admin.DateFieldListFilter):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.title = "date"
+
+
 class DatabaseFilter(admin.SimpleListFilter):
     """By the name that the history keeps, which outlives the database."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ SHOWN = {"pending": "waiting", "active": "running"}
 
 @admin.register(QueuedJob)
 class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
+    page_title = "Queue"
     list_display = ["state", "queue", "about", "created", "run_at_", "attempts", "stalls", "worker"]
     list_display_links = ["state", "queue", "about"]
     list_filter = ["queue", "status"]
@@ -66,10 +68,13 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
         self.cancel(request, [job])  # type: ignore[arg-type]
         return redirect("admin:jobs_queuedjob_change", job.pk)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> Any:
-        job = kwargs["obj"]
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        job = context["original"]
         context |= {
             "job": job,
+            "payload": json.dumps(job.payload, indent=2, ensure_ascii=False),
             "about": self.about(job),
             "state": self.state(job),
             "timeline": TimelineLine.objects.filter(job_id=job.pk),
@@ -78,4 +83,4 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
             "title": f"{job.queue} of {self.about(job)}".capitalize(),
             "subtitle": "",
         }
-        return super().render_change_form(request, context, **kwargs)
+        return super().render_change_form(request, context, *args, **kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
 from jobs.admin.widgets import secret_line
@@ -26,8 +26,14 @@ NEW = "Kept encrypted, shown to nobody again."
 
 
 class StorageForm(StorageModelForm):
-    owner: AbstractUser | None  # set by the admin; None: the instance's
+    owner: User | None  # set by the admin; None: the instance's
 
+    endpoint = forms.URLField(
+        required=False,
+        assume_scheme="https",
+        max_length=500,
+        help_text="Such as https://s3.example.com. Empty: AWS.",
+    )
     secret = forms.CharField(label="Secret access key", required=False, widget=secret_line())
 
     class Meta:
@@ -45,7 +51,6 @@ class StorageForm(StorageModelForm):
         ]
         help_texts = {
             "folder": "An absolute path on the machine where the workers run.",
-            "endpoint": "Such as https://s3.example.com. Empty: AWS.",
             "bucket": "Made by the first test or backup when it is missing and the key may make it.",
             "prefix": "Put before every object's key. Empty: none.",
             "force_path_style": "endpoint/bucket, not bucket.endpoint, as most servers but AWS need it.",
@@ -56,14 +61,12 @@ class StorageForm(StorageModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["secret"].help_text = STORED if self.instance.sealed_secret else NEW
-        self.fields["endpoint"].assume_scheme = "https"  # type: ignore[attr-defined]
         if self.owner is not None and not self.owner.is_superuser:
             self._without_folders()
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"]).strip()
-        owner = self.owner.pk if self.owner else None
-        if Storage.objects.filter(user_id=owner, name=name).exclude(pk=self.instance.pk).exists():
+        if Storage.objects.filter(user=self.owner, name=name).exclude(pk=self.instance.pk).exists():
             raise ValidationError(f"A storage called {name!r} exists already.")
         return name
 

@@ -35,7 +35,6 @@ S3_ONLY = ["name", "kind", "origin", "endpoint", "region", "bucket", "prefix", "
 class StorageAdmin(OwnedAdmin[Storage]):
     form = StorageForm
     list_display = ["name", "kind", "where", "origin", "last_test", "buttons"]
-    list_select_related = ["user"]
     readonly_fields = ["origin", "last_test"]
     actions = ["test"]
 
@@ -64,8 +63,10 @@ class StorageAdmin(OwnedAdmin[Storage]):
         hidden = set() if account(request).is_superuser else {"folder", "endpoint"}
         return [name for name in fields if name not in hidden]
 
-    def get_form(self, request: HttpRequest, obj: Storage | None = None, **kwargs: Any) -> Any:
-        form: Any = super().get_form(request, obj, **kwargs)
+    def get_form(
+        self, request: HttpRequest, obj: Storage | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change, **kwargs)
         form.owner = obj.user if obj is not None else account(request)
         return form
 
@@ -99,7 +100,7 @@ class StorageAdmin(OwnedAdmin[Storage]):
             format_html_join("", '<br><span class="problem">{}</span>', ((text,) for text in problems)),
         )
 
-    @admin.display(description="")
+    @admin.display(description="", empty_value="")
     def buttons(self, storage: Storage) -> SafeString | str:
         if not getattr(storage, "in_hand", False):
             return ""

@@ -26,6 +26,8 @@ def fresh() -> Q:
 @admin.register(WorkerProcess)
 class WorkerAdmin(ReadOnlyAdmin[WorkerProcess]):
     owner_field = ""
+    page_title = "Workers"
+    list_select_related = False
     list_display = ["state", "role", "name", "host", "pid", "concurrency", "clients", "started", "seen"]
     list_display_links = None
     ordering = ["role", "started_at"]
