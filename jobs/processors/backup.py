@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.db.utils import Error
+
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob, Database, Storage
 from jobs.pgtools.conninfo import Conninfo
@@ -27,7 +29,6 @@ from jobs.processors.manifest import as_bytes, facts_as_json, manifest
 from jobs.processors.progress import Meter, reporting
 from jobs.processors.scratch import job_folder, sweep_orphans
 from jobs.processors.source import Source, examine
-from jobs.queue.connections import patiently
 from jobs.queue.rows import Job
 from jobs.storage.base import Store, StoreError
 from jobs.storage.keys import globals_key, manifest_key, object_key
@@ -53,11 +54,11 @@ class Order:
 class BackupProcessor:
     @contextmanager
     def work(self, job: Job, control: Control) -> Iterator[Outcome]:
-        order = patiently(partial(_order, job), control.wait)
+        order = control.patiently(partial(_order, job))
         for copy in order.leftovers:
-            copies.clear(copy)
-        sweep_orphans()
+            _clear(copy)
         with _explained(control), job_folder(job) as folder:
+            sweep_orphans()
             source = examine(order.conninfo, order.flags, folder, f"pgbr/{job.id}")
             control.check()
             order.store.prepare()
@@ -142,14 +143,22 @@ def _stored(job: Job, order: Order, source: Source, folder: Path, control: Contr
     key = object_key(
         order.storage.prefix, name, order.started_at, job.id, job.claim_id, order.flags.extension()
     )
-    copy = patiently(lambda: copies.begin(job, order.storage, key), control.wait)
+    copy = control.patiently(lambda: copies.begin(job, order.storage, key))
     try:
         yield _store(job, order, source, folder, control, copy)
     except VerdictUnknown:
         raise
     except BaseException:
-        copies.clear(BackupCopy.objects.select_related("storage").get(id=copy.id))
+        _clear(copy)
         raise
+
+
+def _clear(copy: BackupCopy) -> None:
+    """Should the database be away, the sweep does it; the job's own reason to end must not be lost to that."""
+    try:
+        copies.clear(copy)
+    except Error as error:
+        log.warning("%s is left to the sweep: %s", copy.storage_key, error, extra={"job": copy.backup_id})
 
 
 def _store(
@@ -186,7 +195,7 @@ def _stream(job: Job, order: Order, dump: Dump, control: Control, copy: BackupCo
     with order.store.writer(
         copy.storage_key,
         size_hint=dump.source.facts.size_bytes,
-        on_token=partial(copies.remember_token, copy.id),
+        on_token=partial(copies.remember_token, copy, control),
         stop=control.stopped,
     ) as writer:
         sink = Sink(writer, control, meter)

@@ -6,6 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import TypeVar
+
+from django.db.utils import Error
+
+from jobs.queue import connections
+
+Result = TypeVar("Result")
 
 
 class Stop(Enum):
@@ -57,6 +64,15 @@ class Control:
     def wait(self, seconds: float) -> bool:
         """Sleep, but not past a stop; whether the job has been told to stop."""
         return self._stopped.wait(seconds)
+
+    def patiently(self, write: Callable[[], Result]) -> Result:
+        """The result of `write` on the borrowed connection, tried again while the database is away. Raises
+        `Stopped` once told to stop: then that is why the job ends, and not the outage."""
+        try:
+            return connections.patiently(write, self.wait)
+        except Error:
+            self.check()
+            raise
 
     @contextmanager
     def killing(self, kill: Callable[[], None]) -> Iterator[None]:

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, QueuedJob, Storage
 from jobs.models.storage import CopyState
+from jobs.processors.control import Control
 from jobs.queue.connections import borrowed
 from jobs.queue.rows import Job
 from jobs.storage.base import StoreError
@@ -25,15 +26,22 @@ log = logging.getLogger(__name__)
 
 
 def begin(job: Job, storage: Storage, key: str) -> BackupCopy:
-    return BackupCopy.objects.create(
-        backup_id=job.id, storage=storage, storage_key=key, claim_id=job.claim_id, state=CopyState.WRITING
-    )
+    """May be called again when the answer to the first call got lost."""
+    return BackupCopy.objects.get_or_create(
+        storage=storage,
+        storage_key=key,
+        claim_id=job.claim_id,
+        defaults={"backup_id": job.id, "state": CopyState.WRITING},
+    )[0]
 
 
-def remember_token(copy_id: UUID, token: str) -> None:
-    """Called by a writer once its store has given the unfinished object a name."""
-    with borrowed():
-        BackupCopy.objects.filter(id=copy_id).update(upload_token=token)
+def remember_token(copy: BackupCopy, control: Control, token: str) -> None:
+    """Called by a writer once its store has given the unfinished object a name.
+
+    Also kept in memory: a worker that lost its claim clears its object away when the row has gone already.
+    """
+    copy.upload_token = token
+    control.patiently(lambda: BackupCopy.objects.filter(id=copy.id).update(upload_token=token))
 
 
 def mark_good(copy_id: UUID, *, size: int, sha256: str, has_globals: bool) -> None:
