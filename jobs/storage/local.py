@@ -30,8 +30,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: 
 
 class LocalStore(Store):
     def __init__(self, folder: Path | str, *, name: str = "") -> None:
-        self._folder = Folder(Path(folder).absolute(), name or f"Storage {folder}")
-        self.name = self._folder.name
+        self.name = name or str(folder)
+        self._folder = Folder(Path(folder).absolute(), f"Storage {self.name}")
 
     def writer(
         self,
@@ -67,10 +67,12 @@ class LocalStore(Store):
             at, end = start, size if end is None else min(end, size)
             while at < end:
                 if stop():
-                    raise Stopped(f"{self.name}, {key}: stopped while it was being read.", transient=True)
+                    raise Stopped(
+                        f"{self._folder.name}, {key}: stopped while it was being read.", transient=True
+                    )
                 chunk = os.pread(file.fileno(), min(CHUNK, end - at), at)
                 if not chunk:
-                    raise StoreError(f"{self.name}, {key}: became shorter while it was being read.")
+                    raise StoreError(f"{self._folder.name}, {key}: became shorter while it was being read.")
                 at += len(chunk)
                 yield chunk
 
@@ -96,7 +98,7 @@ class LocalStore(Store):
         if not token:
             return
         if not is_part(token) or not token.startswith(part_stem(key)) or "/" in token:
-            raise StoreError(f"{self.name}: {token!r} is no unfinished write of {key}.")
+            raise StoreError(f"{self._folder.name}: {token!r} is no unfinished write of {key}.")
         with suppress(ObjectMissing):
             with self._folder.parent_fd(key) as parent, self._folder.errors(key, "discard its leftovers"):
                 os.unlink(token, dir_fd=parent)
@@ -108,7 +110,7 @@ class LocalStore(Store):
         with self._folder.root_fd():
             if not os.access(self._folder.root, os.W_OK | os.X_OK):
                 raise StoreError(
-                    f"{self.name}: the account that runs pgbr may not write to {self._folder.root}. "
+                    f"{self._folder.name}: the account that runs pgbr may not write to {self._folder.root}. "
                     "Give it to that account, or choose another folder."
                 )
 
@@ -139,7 +141,7 @@ class LocalStore(Store):
 
     def _regular(self, key: str, found: os.stat_result) -> os.stat_result:
         if not modes.S_ISREG(found.st_mode):
-            raise ObjectMissing(f"{self.name}, {key}: is no regular file.")
+            raise ObjectMissing(f"{self._folder.name}, {key}: is no regular file.")
         return found
 
 

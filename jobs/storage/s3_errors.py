@@ -109,14 +109,16 @@ def _refused(error: ClientError, said: str) -> StoreError:
     detail = str(answer.get("Message", "")).strip().rstrip(".")
     text = f"{said}{code}: {detail}." if detail else f"{said}{code}."
     code = _SAME_AS.get(code, code)
-    kind = _kind(code, status)
+    kind = _kind(code, status, detail)
     if code in ADVICE:
         return kind(f"{text} {ADVICE[code]}")
     busy = kind is StoreError and (code in _BUSY or status >= 500 or status in (408, 429))
     return kind(text, transient=busy or kind is Damaged)
 
 
-def _kind(code: str, status: int) -> type[StoreError]:
-    if code == "NotImplemented" or status == 501:
+def _kind(code: str, status: int, detail: str) -> type[StoreError]:
+    # Backblaze says of some headers that they are not implemented, of others that they are invalid.
+    unknown = code == "InvalidArgument" and "unsupported header" in detail.lower()
+    if code == "NotImplemented" or status == 501 or unknown:
         return NotImplementedByStore
     return _KINDS.get(code, StoreError)

@@ -130,13 +130,20 @@ def test_a_key_that_may_only_put_can_back_up(weed: S3Server, bucket: str) -> Non
     assert sha(fetch(full, "large")) == sha(content(PART + 1))
 
 
-def test_a_store_without_conditional_writes_is_looked_at_first(weed: S3Server, bucket: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "message", "status"),
+    [("NotImplemented", "", 501), ("InvalidArgument", "Unsupported header 'if-none-match' received", 400)],
+)
+def test_a_store_without_conditional_writes_is_looked_at_first(
+    weed: S3Server, bucket: str, code: str, message: str, status: int
+) -> None:
     store = s3_store(weed, bucket, region="us-west-2")
     client = s3_client.client(store._bucket._parameters)
 
     def refuse(params: dict[str, Any], model: Any, **_: Any) -> None:
         if "If-None-Match" in params["headers"]:
-            answer: Any = {"Error": {"Code": "NotImplemented"}, "ResponseMetadata": {"HTTPStatusCode": 501}}
+            error = {"Code": code, "Message": message}
+            answer: Any = {"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}
             raise ClientError(answer, model.name)
 
     client.meta.events.register("before-call.s3", refuse)
