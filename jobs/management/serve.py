@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from urllib.parse import urlsplit
 
 DEFAULT = ("127.0.0.1", 8000)
@@ -51,13 +51,22 @@ class Pair:
         config = str(checkout / "gunicorn.conf.py")
         self._checkout = checkout
         self._commands = {
-            "dashboard": [sys.executable, "-m", "gunicorn", "--config", config, "--bind", bind],
+            "dashboard": [
+                sys.executable,
+                "-m",
+                "gunicorn",
+                "--config",
+                config,
+                "--bind",
+                bind,
+                "--no-control-socket",
+            ],
             "worker": [sys.executable, str(checkout / "manage.py"), "runworker"],
         }
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stopping = False
 
-    def start(self) -> None:
+    def __enter__(self) -> Pair:
         for number in STOPS:
             signal.signal(number, self._on_signal)
         for name, command in self._commands.items():
@@ -67,6 +76,14 @@ class Pair:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        for child in self._children.values():
+            child.wait()
 
     def answers(self, host: str, port: int) -> bool:
         """Wait until the web server takes connections; false when it does not come to that."""

@@ -53,8 +53,6 @@ class Command(PgbrCommand):
         with transaction.atomic():
             database = databases.register(user, options["name"], url, by=user, **tls)
             facts = None if options["no_check"] else databases.check(database)
-            if facts and facts["pooler"]:
-                raise Refused(facts["pooler"])
         self._report(database, facts, as_json=options["json"])
 
     def _url(self, given: str | None) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command, get_commands
+from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from jobs.management.cli import PgbrCommand, Refused
 from jobs.management.serve import Pair, address, taken
@@ -22,18 +23,19 @@ class Command(PgbrCommand):
                 f"BASE_URL=http://127.0.0.1:{port + 1}"
             )
         call_command("migrate", verbosity=0, interactive=False)
-        pair = Pair(settings.BASE_DIR, f"{host}:{port}")
-        pair.start()
-        if pair.answers(host, port):
-            self._welcome()
-        code = pair.wait()
+        with Pair(settings.BASE_DIR, f"{host}:{port}") as pair:
+            if pair.answers(host, port):
+                self._welcome()
+            code = pair.wait()
         if settings.EMBEDDED_DATABASE:
             self.say("Stopped. The embedded database runs on: `python manage.py embedded_db stop` stops it.")
         raise SystemExit(code)
 
     def _welcome(self) -> None:
         self.say(f"\nDashboard: {settings.BASE_URL}")
-        if "login_link" in get_commands():
+        try:
             call_command("login_link", stdout=self.stdout, stderr=self.stderr)
+        except CommandError as error:
+            self.remark(str(error))
         self.say("Ctrl-C stops the dashboard and the worker.\n")
         self.stdout.flush()
