@@ -6,6 +6,7 @@ else runs the server as themselves.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ACCOUNT_NAME = "pgbr"
-CREATE_SECONDS = 15.0
+CREATE_SECONDS = 5.0
 NO_LOGIN = ("/usr/sbin/nologin", "/sbin/nologin")
 
 
@@ -137,20 +138,25 @@ def _granted(account: Account, groups: frozenset[int], path: Path, needed: int) 
 
 
 def _create(name: str) -> Account:
-    """Make the system account. The tools hold a lock on the account files, so losers try again."""
-    deadline = time.monotonic() + CREATE_SECONDS
-    while True:
-        complaint = _run_creators(name)
-        account = find_account(name)
-        if account is not None:
-            return account
-        if time.monotonic() > deadline:
-            raise AccountError(
-                f"PostgreSQL does not run as root, and the account {name} for it could not be made: "
-                f"{complaint} Make it yourself (`useradd --system --user-group {name}`), or run pgbr as an "
-                f"ordinary user."
-            )
-        time.sleep(0.1)
+    """Make the system account; one process at a time, since useradd itself lets two make it twice."""
+    folder = os.open("/etc", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        deadline = time.monotonic() + CREATE_SECONDS
+        while (account := find_account(name)) is None:
+            complaint = _run_creators(name)
+            if find_account(name):
+                continue
+            time.sleep(0.1)  # somebody else's tool may hold the account files
+            if time.monotonic() > deadline:
+                raise AccountError(
+                    f"PostgreSQL does not run as root, and the account {name} for it could not be made: "
+                    f"{complaint} Make it yourself (`useradd --system --user-group {name}`), or run pgbr as "
+                    f"an ordinary user."
+                )
+        return account
+    finally:
+        os.close(folder)
 
 
 def _run_creators(name: str) -> str:

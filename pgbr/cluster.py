@@ -98,8 +98,7 @@ class Cluster:
             raise ClusterError(
                 f"{self.data} is there and not empty; nothing was touched. Move it away first."
             )
-        for leftover in self.data.parent.glob(f"{self.data.name}.init-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        self._sweep_staging()
         try:
             self.data.parent.mkdir(parents=True, exist_ok=True)
             staging = Path(tempfile.mkdtemp(prefix=f"{self.data.name}.init-", dir=self.data.parent))
@@ -169,6 +168,7 @@ class Cluster:
         return "\n".join(part for part in parts if part)
 
     def _launch(self, port: int, timeout: float) -> None:
+        self._sweep_staging()
         self._clear_leftovers()
         for folder in (self.run, self.log):
             self._make_folder(folder)
@@ -200,6 +200,10 @@ class Cluster:
                 f"likely they wait for a disk. Nothing was started: mend that or restart the machine."
             )
 
+    def _sweep_staging(self) -> None:
+        for leftover in self.data.parent.glob(f"{self.data.name}.init-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
     def _initdb(self, staging: Path, superuser: str, password: str, settings: Mapping[str, str]) -> None:
         """Fill staging/data; the password travels in a file that only the account may open."""
         password_file = staging / "password"
@@ -215,6 +219,7 @@ class Cluster:
             if done.returncode == 0 or "locale" not in done.stderr:
                 break
             shutil.rmtree(target, ignore_errors=True)
+        password_file.unlink()
         if done.returncode != 0:
             raise ClusterError(f"initdb could not make {self.data}: {complaint(done)}")
         with (target / "postgresql.conf").open("a", encoding="utf-8") as conf:

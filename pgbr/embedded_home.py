@@ -73,9 +73,12 @@ class Config:
 
     def major(self) -> int | None:
         """The PostgreSQL major of the data directory, None when there is none yet."""
-        with suppress(FileNotFoundError, NotADirectoryError):
+        try:
             return int((self.data / "PG_VERSION").read_text().strip())
-        return None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except PermissionError as error:
+            raise foreign(self) from error
 
     def owner(self) -> int | None:
         """The uid of whoever made the state, None when there is none yet."""
