@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from psycopg.conninfo import make_conninfo
+
 from jobs.pgtools.errors import ToolFailed
+from jobs.pgtools.globals import globals_argv
 from jobs.pgtools.process import Child, spawn
 from jobs.processors.control import Control
 from jobs.processors.source import Source
@@ -31,10 +34,9 @@ def dump_globals(
 def _run(
     source: Source, folder: Path, environment: dict[str, str], control: Control, *, passwords: bool
 ) -> bytes:
-    argv = [str(source.toolset.tool("pg_dumpall")), "--globals-only", "--no-password"]
-    argv.append(f"--database={source.conninfo.dbname}")
-    if not passwords:
-        argv.append("--no-role-passwords")
+    # libpq takes a name like "host=… user=…" for a whole address: a database could be called that.
+    dbname = make_conninfo("", dbname=source.conninfo.dbname)
+    argv = globals_argv(source.toolset, dbname, role_passwords=passwords)
     child = spawn(argv, environment, cwd=folder, secrets=source.conninfo.secrets)
     with child, control.killing(child.kill):
         sql = _read(child)
