@@ -17,8 +17,8 @@ from jobs.pgtools import server
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.flags import DumpFlags
-from jobs.pgtools.pooler import refuse_pooler
 from jobs.pgtools.privileges import missing_privileges
+from jobs.processors import source
 from jobs.secrets import seal
 from jobs.services import ServiceError, record
 from jobs.targets import conninfo_for, parse, remember_facts, scratch_folder
@@ -59,12 +59,11 @@ def set_connection(database: Database, url: str, **tls: str) -> None:
 def session(conninfo: Conninfo) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """A logged-in session on a user's server that is not behind a transaction pooler.
 
-    Raises `ConnectionFailed` or `PoolerDetected`.
+    Raises `PgToolsError`.
     """
     folder = scratch_folder("session")
     try:
-        with conninfo.connect(folder, "pgbr") as connection:
-            refuse_pooler(connection, lambda: conninfo.connect(folder, "pgbr"))
+        with source.session(conninfo, folder, "pgbr") as connection:
             yield connection
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -27,7 +27,7 @@ from jobs.processors.dump import Dump
 from jobs.processors.globals import dump_globals
 from jobs.processors.manifest import as_bytes, facts_as_json, manifest
 from jobs.processors.progress import Meter, reporting
-from jobs.processors.scratch import job_folder, sweep_orphans
+from jobs.processors.scratch import job_folder, sweep_orphans, trouble
 from jobs.processors.source import Source, examine
 from jobs.queue.rows import Job
 from jobs.storage.base import Store, StoreError
@@ -134,6 +134,9 @@ def _explained(control: Control) -> Iterator[None]:
     except (PgToolsError, StoreError) as error:
         control.check()
         raise JobFailed(str(error)) from error
+    except OSError as error:
+        control.check()
+        raise JobFailed(trouble(error)) from error
 
 
 @contextmanager
@@ -154,7 +157,7 @@ def _stored(job: Job, order: Order, source: Source, folder: Path, control: Contr
 
 
 def _clear(copy: BackupCopy) -> None:
-    """Should the database be away, the sweep does it; the job's own reason to end must not be lost to that."""
+    """Should the database be away, the sweep does it; why the job ended must not be lost to that."""
     try:
         copies.clear(copy)
     except Error as error:

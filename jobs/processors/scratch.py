@@ -19,6 +19,14 @@ from jobs.queue.rows import Job
 LOCK = "lock"
 
 
+def trouble(error: OSError) -> str:
+    """What to tell of an error with a file of the scratch folder's."""
+    return (
+        f"The scratch folder {settings.SCRATCH_FOLDER} cannot be used: {error.strerror or error}. Free space "
+        "there, and see that it belongs to the account that runs the worker."
+    )
+
+
 @contextmanager
 def job_folder(job: Job) -> Iterator[Path]:
     """An empty folder (0700) of this claim's own under PGBR_HOME/scratch."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 from django.conf import settings
 
 from jobs.pgtools import binaries, pooler, server
 from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import QueryFailed
 from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.hints import login_message
+from jobs.pgtools.mask import mask
 from jobs.pgtools.server import ServerFacts
 from jobs.pgtools.sessions import end_sessions
 from jobs.pgtools.tables import require_matches, tables
@@ -37,13 +43,31 @@ def toolsets() -> list[Toolset]:
     return binaries.discover([Path(folder) for folder in settings.PGBR_PG_BIN], settings.PGTOOLS_FOLDER)
 
 
+@contextmanager
+def session(
+    conninfo: Conninfo, folder: Path, application_name: str
+) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A logged-in session that no pooler shares with others; `folder` is for the files that libpq reads.
+
+    Raises `ConnectionFailed`, `PoolerDetected`, and `QueryFailed` when it breaks while in use.
+    """
+    try:
+        with conninfo.connect(folder, application_name) as connection:
+            pooler.refuse_pooler(connection, lambda: conninfo.connect(folder, application_name))
+            yield connection
+    except psycopg.Error as error:
+        reason = login_message(mask(str(error), conninfo.secrets))
+    else:
+        return
+    raise QueryFailed(f'Asking {conninfo.host_label} about database "{conninfo.dbname}" failed: {reason}')
+
+
 def examine(conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str) -> Source:
     """Log in and look. Ends what an earlier run of this job left running there.
 
     Raises `PgToolsError`: no login, a pooler, no client new enough, a pattern that matches nothing.
     """
-    with conninfo.connect(folder, application_name) as connection:
-        pooler.refuse_pooler(connection, lambda: conninfo.connect(folder, application_name))
+    with session(conninfo, folder, application_name) as connection:
         end_sessions(connection, application_name)
         facts = server.inspect(connection)
         toolset = binaries.choose(facts.major, toolsets())
