@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from jobs.pgtools.errors import DumpTimedOut, ToolFailed
 from jobs.pgtools.flags import DumpFlags
@@ -86,7 +86,8 @@ class Dump:
         with self._child(directory) as child:
             self._check(child)
         self.phase = "storing"
-        with tarfile.open(fileobj=sink, mode="w|", bufsize=READ_BYTES, format=tarfile.PAX_FORMAT) as tar:
+        stream = cast(IO[bytes], sink)  # of which a tar that is only written uses nothing but write()
+        with tarfile.open(fileobj=stream, mode="w|", bufsize=READ_BYTES, format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(directory.iterdir()):
                 tar.add(path, arcname=path.name, recursive=False, filter=_anonymous)
                 path.unlink()

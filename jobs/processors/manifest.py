@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.progress import LARGE_OBJECTS
 from jobs.processors.source import Source
 from jobs.queue.rows import Job
 
@@ -45,7 +46,7 @@ def manifest(
             "settings": facts.database_settings,
             "extensions": facts.extensions,
             "bytes": facts.size_bytes,
-            "tables": len(source.weights),
+            "tables": len(source.weights.keys() - {LARGE_OBJECTS}),
         },
         "server_version": facts.version,
         "client_version": source.toolset.label,
