@@ -84,7 +84,9 @@ class Backups:
         name = name or f"shop-{Database.objects.count()}"
         return Database.objects.create(user=self.user, name=name, sealed_url=seal(url), **columns)
 
-    def take(self, url: str, flags: Mapping[str, Any], storage: Storage | None = None, **columns: Any) -> BackupJob:
+    def take(
+        self, url: str, flags: Mapping[str, Any], storage: Storage | None = None, **columns: Any
+    ) -> BackupJob:
         """The finished row of a backup of a database that is registered for it."""
         return self.of(self.register(url, **columns), flags, storage)
 

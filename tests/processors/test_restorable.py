@@ -104,7 +104,7 @@ def test_a_bucket_holds_what_is_recorded(
     assert_alike(source, restored(row, source))
 
 
-def test_a_directory_backup_is_a_tar_of_bare_names_without_an_owner(backups: Backups, samples: Samples) -> None:
+def test_a_directory_backup_is_a_tar_of_bare_names(backups: Backups, samples: Samples) -> None:
     row = backups.take(samples(17).url, {"format": "directory"})
     names = members(backups.artifact(row))
     assert "toc.dat" in names
