@@ -31,8 +31,8 @@ DETAIL = "admin:jobs_backupjob_change"
 
 @admin.register(BackupJob)
 class BackupAdmin(ReadOnlyAdmin[BackupJob]):
-    list_display = ["state", "name", "stored", "took", "started", "place", "buttons"]
-    list_display_links = ["state", "name"]
+    list_display = ["state", "about", "stored", "took", "started", "place", "buttons"]
+    list_display_links = ["state", "about"]
     list_filter = ["status", DatabaseFilter, ("created_at", DateFilter), "pinned"]
     search_fields = ["id", "database_name", "storage_key", "error"]
     search_help_text = "Part of an id, a database's name, an object's key or an error."
@@ -51,7 +51,7 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
         return formats.status(backup.status, f"running {share:.0%}" if isinstance(share, float) else None)
 
     @admin.display(description="database", ordering="database_name")
-    def name(self, backup: BackupJob) -> str:
+    def about(self, backup: BackupJob) -> str:
         return backup.database_name
 
     @admin.display(description="size", ordering="size")

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.contrib import admin
@@ -40,8 +40,8 @@ def may_enter(request: HttpRequest) -> bool:
 
 
 class OwnerFilter(admin.RelatedOnlyFieldListFilter):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.title = "owner"
 
 
@@ -49,7 +49,7 @@ class OwnedAdmin(TypedAdmin[Row]):
     """Rows of others do not exist here: lists leave them out, their pages answer as for a missing object."""
 
     list_per_page = 50
-    list_select_related: bool | list[str] = ["user"]
+    list_select_related: ClassVar[bool | list[str]] = ["user"]
     owner_field = "user"
     page_title = ""  # of the list; empty: the model's plural
 

@@ -33,7 +33,7 @@ CERTIFICATES: list[Any] = ["ca_certificate", "client_certificate", "client_key"]
 @admin.register(Database)
 class DatabaseAdmin(OwnedAdmin[Database]):
     form = DatabaseForm
-    list_display = ["name", "server", "version", "size", "last_good_backup", "protection", "buttons"]
+    list_display = ["name", "server", "last_good_backup", "protection", "buttons"]
     search_fields = ["name"]
     actions = ["back_up_now", "test_connections"]
     fieldsets = [
@@ -71,15 +71,20 @@ class DatabaseAdmin(OwnedAdmin[Database]):
             found = conninfo_for(database)
         except (CannotDecrypt, InvalidConninfo) as error:
             return format_html('<span class="problem">{}</span>', str(error))
-        return format_html('<span title="{}">{}/{}</span>', found.masked(), found.host_label, found.dbname)
-
-    @admin.display(description="PostgreSQL")
-    def version(self, database: Database) -> str:
-        return str((database.facts or {}).get("version") or formats.NOTHING).split(" ")[0]
-
-    @admin.display(description="size")
-    def size(self, database: Database) -> str:
-        return formats.size((database.facts or {}).get("size_bytes"))
+        facts = database.facts or {}
+        version = str(facts.get("version", "")).split(" ")[0]
+        seen = (
+            f"PostgreSQL {version}, {formats.size(facts.get('size_bytes'))}"
+            if version
+            else "not looked at yet"
+        )
+        return format_html(
+            '<span title="{}">{}/{}</span><br><span class="quiet-text">{}</span>',
+            found.masked(),
+            found.host_label,
+            found.dbname,
+            seen,
+        )
 
     @admin.display(description="last good backup", ordering="good_at")
     def last_good_backup(self, database: Any) -> SafeString:
@@ -88,7 +93,9 @@ class DatabaseAdmin(OwnedAdmin[Database]):
             return format_html('<span class="problem">none yet</span>{}', failed)
         url = reverse("admin:jobs_backupjob_change", args=[database.good_id])
         size = formats.size(database.good_size)
-        return format_html('<a href="{}">{}</a>, {}{}', url, formats.when(database.good_at), size, failed)
+        return format_html(
+            '<a href="{}">{}</a>, <span>{}</span>{}', url, formats.when(database.good_at), size, failed
+        )
 
     @admin.display(description="protected", ordering="protected")
     def protection(self, database: Database) -> str:

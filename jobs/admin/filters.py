@@ -15,8 +15,8 @@ from jobs.admin.formats import NOTHING
 
 
 class DateFilter(admin.DateFieldListFilter):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.title = "date"
 
 
