@@ -17,10 +17,11 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error, InterfaceError, OperationalError
 
+from jobs.backoff import pause_after
+
 Result = TypeVar("Result")
 
 READ_ONLY, NO_SUCH_TABLE = "25006", "42P01"
-LONGEST_PAUSE = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def patiently(write: Callable[[], Result], pause: Callable[[float], bool]) -> Re
             if failures == 0:
                 log.warning("the database is away, a job waits to write to it: %s", str(error).strip())
             failures += 1
-            if pause(min(LONGEST_PAUSE, 0.1 * 2**failures)):
+            if pause(pause_after(failures)):
                 raise
 
 

@@ -15,6 +15,7 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
+from jobs.backoff import pause_after
 from jobs.queue import sql
 from jobs.queue.rows import execute
 
@@ -23,7 +24,6 @@ CANCEL = "pgbr_cancel"  # payload: the job's id
 EVENTS = "pgbr_events"  # payload: {"queue", "event", "id", "user"}
 
 PROBE_SECONDS = 10.0
-LONGEST_PAUSE = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +70,14 @@ class Listener:
         self._next_probe = 0.0
 
     def fileno(self) -> int | None:
-        """What to select on; None while there is no connection."""
-        return self._connection.fileno() if self._connection is not None else None
+        """What to select on; None while there is no connection, or one that has just broken."""
+        if self._connection is None or self._connection.closed:
+            return None
+        try:
+            return self._connection.fileno()
+        except psycopg.Error as error:
+            self._broke(error)
+            return None
 
     def wait_at_most(self) -> float:
         """Seconds until `poll` wants to be called even if nothing arrives."""
@@ -110,7 +116,7 @@ class Listener:
             log.warning("lost the LISTEN connection, polling meanwhile: %s", str(error).strip())
         self.close()
         self._failures += 1
-        self._next_try = time.monotonic() + min(LONGEST_PAUSE, 0.1 * 2**self._failures)
+        self._next_try = time.monotonic() + pause_after(self._failures)
 
     def close(self) -> None:
         if self._connection is not None:

@@ -53,16 +53,26 @@ def reap_stale() -> int:
     return taken
 
 
+def take_back(worker: str) -> int:
+    """Take back what a process held that is known to be dead; the number taken."""
+    with transaction.atomic():
+        held = rows(sql.HELD_BY, {"worker": worker})
+        for row in held:
+            _reap(row, f"the worker process {worker} died")
+    return len(held)
+
+
 def _reap_batch() -> int:
     with transaction.atomic():
         stale = rows(sql.STALE, {"stale": settings.STALE_SECONDS, "batch": BATCH})
         for row in stale:
-            _reap(as_job(row, row["locked_by"]), row)
+            silent = f"{row['silent_for']:.0f} s"
+            _reap(row, f"the worker process {row['locked_by']} was not heard of for {silent}")
     return len(stale)
 
 
-def _reap(job: Job, row: dict[str, Any]) -> None:
-    silence = f"the worker {job.worker} was not heard of for {row['silent_for']:.0f} s"
+def _reap(row: dict[str, Any], silence: str) -> None:
+    job = as_job(row, row["locked_by"])
     stalls = job.stalls + 1
     note(job.id, TimelineEvent.STALLED, attempt=job.attempts, worker=job.worker, detail=silence)
     if row["cancelled"]:

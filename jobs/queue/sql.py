@@ -107,6 +107,16 @@ WHERE id = %(id)s AND status IN ('pending', 'active')
 FOR UPDATE
 """
 
+# What a process held that its supervisor has seen die.
+HELD_BY = """
+SELECT id, queue, user_id, payload, claim_id, attempts, max_attempts, stalls, schedule_id, slot, created_at,
+       locked_by, cancel_requested_at IS NOT NULL AS cancelled
+FROM job_queue
+WHERE status = 'active' AND locked_by = %(worker)s
+ORDER BY id
+FOR UPDATE
+"""
+
 CANCEL_WAITING = """
 UPDATE job_queue
 SET status = 'cancelled', cancel_requested_at = now(), completed_at = now(), last_error = %(reason)s

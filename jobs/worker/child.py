@@ -17,12 +17,14 @@ from django.conf import settings
 from django.db import connection
 from django.db.utils import Error
 
+from jobs.backoff import pause_after
 from jobs.processors.control import Stop
 from jobs.queue import notify
 from jobs.queue.claim import claim
 from jobs.queue.connections import is_outage, refresh
 from jobs.queue.heartbeat import beat
 from jobs.queue.notify import Listener
+from jobs.queue.reap import take_back
 from jobs.worker import registry
 from jobs.worker.registry import Identity
 from jobs.worker.runner import JobRun
@@ -30,7 +32,6 @@ from jobs.worker.signals import WakePipe
 
 # After the grace: how long stopped jobs have to clean up and hand themselves back.
 LAST_SECONDS = 10.0
-LONGEST_PAUSE = 5.0
 # A process manager may signal the whole group beside the supervisor: that is one wish, not two.
 SAME_SIGNAL_SECONDS = 2.0
 
@@ -38,10 +39,11 @@ log = logging.getLogger(__name__)
 
 
 class QueueProcess:
-    def __init__(self, queue: str, concurrency: int, *, drain: bool = False) -> None:
-        self.queue = queue
-        self.concurrency = concurrency
-        self.identity = Identity.of_this_process(queue, concurrency)
+    def __init__(self, identity: Identity, *, drain: bool = False, predecessor: str | None = None) -> None:
+        self.queue = identity.role
+        self.concurrency = identity.concurrency
+        self.identity = identity
+        self._predecessor = predecessor
         self.running: dict[UUID, JobRun] = {}
         self._drain = drain
         self._drained = False
@@ -75,6 +77,7 @@ class QueueProcess:
         self._forget_finished()
         try:
             refresh()
+            self._inherit()
             self._beat_when_due()
             self._hear()
             self._claim()
@@ -105,12 +108,18 @@ class QueueProcess:
         now = time.monotonic()
         waits = [settings.POLL_SECONDS, self._next_beat - now, self._listener.wait_at_most()]
         if self._failures:
-            waits = [min(LONGEST_PAUSE, 0.1 * 2**self._failures)]
+            waits = [min(settings.HEARTBEAT_SECONDS, pause_after(self._failures))]
         if self._stop_by is not None:
             waits.append(self._stop_by - now if now < self._stop_by else 0.1)
         return max(0.0, min(waits))
 
     # Steps ---------------------------------------------------------------------------------------
+
+    def _inherit(self) -> None:
+        """The supervisor saw the process before this one die: nobody need wait for its jobs to go stale."""
+        if self._predecessor is not None:
+            take_back(self._predecessor)
+            self._predecessor = None
 
     def _claim(self) -> None:
         if self._stop_by is not None:
@@ -167,6 +176,7 @@ class QueueProcess:
 
     def _lost_contact(self, error: Error) -> None:
         connection.close()
+        self._listener.close()  # a broken socket is readable all the time: the loop would never sleep
         self._next_beat = 0.0  # the first thing to do when it is back: see which claims still hold
         if self._failures == 0:
             log.warning("no contact with the database: %s", str(error).strip(), extra=self._fields)

@@ -16,16 +16,18 @@ from jobs.models import WorkerProcess
 
 @dataclass(frozen=True)
 class Identity:
-    """A process that takes jobs or does upkeep. `name` is unique per start and goes into locked_by."""
+    """A process that takes jobs or does upkeep. `name` is unique per start and goes into locked_by;
+    `client_majors` are those of the client tools it can use."""
 
     name: str
     role: str
-    concurrency: int
+    concurrency: int = 0
+    client_majors: tuple[int, ...] = ()
 
-    @classmethod
-    def of_this_process(cls, role: str, concurrency: int) -> Identity:
-        name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        return cls(name=name[-200:], role=role, concurrency=concurrency)
+
+def new_name(role: str) -> str:
+    """Of a process about to be started by this one; never used twice."""
+    return f"{socket.gethostname()[-150:]}:{os.getpid()}:{role}:{secrets.token_hex(4)}"
 
 
 def beat(identity: Identity, *, stopping: bool = False) -> None:
@@ -38,6 +40,7 @@ def beat(identity: Identity, *, stopping: bool = False) -> None:
             "pid": os.getpid(),
             "role": identity.role,
             "concurrency": identity.concurrency,
+            "client_majors": list(identity.client_majors),
         },
     )
 

@@ -6,6 +6,7 @@ its business. It may be PID 1 of a container: children it does not know are reap
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import select
@@ -17,7 +18,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from jobs.backoff import pause_after
+from jobs.processors.source import toolsets
 from jobs.worker.child import LAST_SECONDS, QueueProcess
+from jobs.worker.registry import Identity, new_name
 from jobs.worker.signals import WakePipe
 from jobs.worker.upkeep import UpkeepProcess
 
@@ -27,8 +31,8 @@ LONGEST_BACK_OFF = 30.0
 
 log = logging.getLogger(__name__)
 
-# Runs a role in the forked child; it calls its argument once it works.
-Role = Callable[[Callable[[], None]], None]
+# Runs a role in the forked child: who it is, the name of the process it replaces, what to call once it works.
+Role = Callable[[Identity, str | None, Callable[[], None]], None]
 
 
 @dataclass
@@ -37,6 +41,8 @@ class Child:
 
     role: str
     run: Role
+    concurrency: int = 0
+    name: str | None = None
     pid: int = 0
     started: float = 0.0
     ready_fd: int = -1
@@ -49,7 +55,8 @@ class Child:
 class Supervisor:
     def __init__(self, queues: list[str], concurrency: int, *, drain: bool = False) -> None:
         self._drain = drain
-        self._children = [Child(queue, _queue_role(queue, concurrency, drain)) for queue in queues]
+        self._children = [Child(queue, _queue_role(drain), concurrency) for queue in queues]
+        self._client_majors: tuple[int, ...] = ()
         self._children.append(Child("upkeep", _upkeep_role))
         self._pipe: WakePipe | None = None
         self._stop_by: float | None = None
@@ -57,7 +64,11 @@ class Supervisor:
     def run(self) -> int:
         """Until a signal or, draining, until nothing is due; the exit code."""
         pipe = self._pipe = WakePipe(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
-        log.info("worker started, pid %d", os.getpid())
+        # A collection in a child would write to, and so copy, every page it shares with this process.
+        gc.freeze()
+        # Asked once, before the forks: the children know the answers without asking again.
+        self._client_majors = tuple(sorted({tools.major for tools in toolsets()}))
+        log.info("worker started, pid %d, client tools of PostgreSQL %s", os.getpid(), self._client_majors)
         while not self._over():
             self._fill_places()
             signals = pipe.wait(self._sleep(), [c.ready_fd for c in self._children if c.ready_fd >= 0])
@@ -106,18 +117,20 @@ class Supervisor:
                 self._fork(child)
 
     def _fork(self, child: Child) -> None:
+        predecessor, child.name = child.name, new_name(child.role)
+        identity = Identity(child.name, child.role, child.concurrency, self._client_majors)
         read, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
             os.close(read)
-            self._become(child, write)
+            self._become(lambda: child.run(identity, predecessor, lambda: _say_ready(write)), child.role)
         os.close(write)
         child.pid, child.ready_fd, child.ready, child.started = pid, read, False, time.monotonic()
         log.info("started the %s process, pid %d", child.role, pid)
 
-    def _become(self, child: Child, ready_fd: int) -> None:
+    def _become(self, live: Callable[[], None], role: str) -> None:
         """The forked child's whole life. Never returns: no code of the parent must run in it."""
         code = 70
         try:
@@ -126,10 +139,10 @@ class Supervisor:
             for other in self._children:
                 if other.ready_fd >= 0:
                     os.close(other.ready_fd)
-            child.run(lambda: _say_ready(ready_fd))
+            live()
             code = 0
         except BaseException:
-            log.exception("the %s process died of a defect", child.role)
+            log.exception("the %s process died of a defect", role)
         finally:
             logging.shutdown()
             os._exit(code)
@@ -167,7 +180,7 @@ class Supervisor:
         if self._stop_by is not None or child.done:
             return
         child.failures = 0 if lived > CALM_SECONDS else child.failures + 1
-        pause = min(LONGEST_BACK_OFF, 0.25 * 2**child.failures)
+        pause = pause_after(child.failures, first=0.5, longest=LONGEST_BACK_OFF) if child.failures else 0.0
         child.start_at = time.monotonic() + pause
         log.error(
             "the %s process ended (%s) after %.0f s, next one in %.1f s", child.role, _how(code), lived, pause
@@ -193,9 +206,12 @@ def _how(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def _queue_role(queue: str, concurrency: int, drain: bool) -> Role:
-    return lambda ready: QueueProcess(queue, concurrency, drain=drain).run(ready)
+def _queue_role(drain: bool) -> Role:
+    def run(identity: Identity, predecessor: str | None, ready: Callable[[], None]) -> None:
+        QueueProcess(identity, drain=drain, predecessor=predecessor).run(ready)
+
+    return run
 
 
-def _upkeep_role(ready: Callable[[], None]) -> None:
-    UpkeepProcess().run(ready)
+def _upkeep_role(identity: Identity, _: str | None, ready: Callable[[], None]) -> None:
+    UpkeepProcess(identity).run(ready)

@@ -65,7 +65,7 @@ class DutyLoop:
         )
 
     def _notice_absence(self) -> None:
-        """After a stretch without a look at the house (an outage, a frozen machine), reap nothing at first."""
+        """After a stretch without a look at the house (outage, frozen machine), reap nothing at first."""
         now = time.monotonic()
         if now - self._looked > settings.STALE_SECONDS / 2 + max(d.interval for d in self._duties):
             quiet.after_reconnect()
@@ -98,8 +98,8 @@ class DutyLoop:
 
 
 class UpkeepProcess:
-    def __init__(self) -> None:
-        self.identity = Identity.of_this_process("upkeep", 0)
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
         signs_of_life = Duty("heartbeat", self._beat, settings.HEARTBEAT_SECONDS)
         self._loops = [DutyLoop([signs_of_life, *_duties("fast")]), DutyLoop(_duties("slow"))]
 

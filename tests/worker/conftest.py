@@ -31,8 +31,10 @@ def slow_source() -> Iterator[str]:
         session.execute("CREATE TABLE noise (n int, bytes bytea)")
         session.execute("ALTER TABLE noise ALTER bytes SET STORAGE EXTERNAL")
         session.execute(
-            """INSERT INTO noise SELECT n, (SELECT string_agg(decode(md5(random()::text || n || i), 'hex'), '')
-            FROM generate_series(1, 625) AS i) FROM generate_series(1, %s) AS n""",
+            """INSERT INTO noise SELECT n, (
+                SELECT string_agg(decode(md5(random()::text || n || i), 'hex'), '')
+                FROM generate_series(1, 625) AS i
+            ) FROM generate_series(1, %s) AS n""",
             [DATA_BYTES // 10_000],
         )
     yield url

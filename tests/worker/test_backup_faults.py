@@ -28,9 +28,9 @@ def dumps(job_id: object) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and b"pg_dump" in (entry / "cmdline").read_bytes():
-                if f"pgbr/{job_id}".encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
+            is_dump = entry.name.isdigit() and b"pg_dump" in (entry / "cmdline").read_bytes()
+            if is_dump and f"pgbr/{job_id}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
         except OSError:
             continue
     return found

@@ -15,6 +15,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WORKERS, JOBS, CONCURRENCY = 20, 2000, 3
+ARGUMENTS = ["--queue", "backup", "--concurrency", str(CONCURRENCY)]
 
 
 def test_twenty_workers_run_two_thousand_jobs_exactly_once_each(
@@ -22,7 +23,7 @@ def test_twenty_workers_run_two_thousand_jobs_exactly_once_each(
 ) -> None:
     user = enqueue().user
     workers = [
-        start_worker("--queue", "backup", "--concurrency", str(CONCURRENCY), noop=True) for _ in range(WORKERS)
+        start_worker(*ARGUMENTS, noop=True, HEARTBEAT_SECONDS=5, STALE_SECONDS=60) for _ in range(WORKERS)
     ]
     QueuedJob.objects.bulk_create([QueuedJob(queue="backup", user=user, payload={}) for _ in range(JOBS - 1)])
     most: Counter[str] = Counter()

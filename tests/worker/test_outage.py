@@ -34,12 +34,14 @@ class House:
         embedded.ensure(home)
         self.manage("migrate", "--verbosity=0")
         self.user = self.value(
-            "INSERT INTO auth_user (username, password, is_superuser, is_staff, is_active, first_name, last_name,"
-            " email, date_joined) VALUES ('ada', '!', true, true, true, '', '', '', now()) RETURNING id"
+            "INSERT INTO auth_user (username, password, is_superuser, is_staff, is_active, first_name,"
+            " last_name, email, date_joined)"
+            " VALUES ('ada', '!', true, true, true, '', '', '', now()) RETURNING id"
         )
         self.database = self.value(
-            "INSERT INTO databases (id, user_id, name, sealed_url, sslmode, ca_certificate, client_certificate,"
-            " sealed_client_key, protected, watch, watch_include, watch_exclude, bandwidth_limit)"
+            "INSERT INTO databases (id, user_id, name, sealed_url, sslmode, ca_certificate,"
+            " client_certificate, sealed_client_key, protected, watch, watch_include, watch_exclude,"
+            " bandwidth_limit)"
             " VALUES (gen_random_uuid(), %s, 'slow', %s, '', '', '', '', false, false, '[]', '[]', %s)"
             " RETURNING id",
             self.user,
@@ -85,7 +87,9 @@ def test_an_outage_of_postgres_costs_no_job_no_dump_and_no_supervisor(house: Hou
     try:
         job = house.enqueue("backup")
         until(
-            lambda: house.value("SELECT (progress->>'bytes')::bigint > 0 FROM backup_jobs WHERE id = %s", job),
+            lambda: house.value(
+                "SELECT (progress->>'bytes')::bigint > 0 FROM backup_jobs WHERE id = %s", job
+            ),
             "the dump runs",
         )
         pid, upkeep = worker.pid, worker.child("upkeep")
@@ -96,13 +100,24 @@ def test_an_outage_of_postgres_costs_no_job_no_dump_and_no_supervisor(house: Hou
         embedded.ensure(house.home)
         later = [house.enqueue(queue) for queue in ("backup", "restore", "migration")]
         until(
-            lambda: all(house.status(job) != "pending" for job in later), "all queues consume again", seconds=15
+            lambda: all(house.status(job) != "pending" for job in later),
+            "all queues consume again",
+            seconds=15,
         )
-        until(lambda: house.status(job) == "completed", "the dump that ran through the outage completes", seconds=60)
+        until(
+            lambda: house.status(job) == "completed",
+            "the dump that ran through the outage completes",
+            seconds=60,
+        )
         assert house.value("SELECT sum(stalls)::int FROM job_queue") == 0
-        assert house.value("SELECT count(*) FROM job_timeline WHERE event = 'claimed' AND job_id = %s", job) == 1
+        assert (
+            house.value("SELECT count(*) FROM job_timeline WHERE event = 'claimed' AND job_id = %s", job) == 1
+        )
         assert (worker.pid, worker.process.poll()) == (pid, None)
         assert worker.text().count("started the ") < 15
+    except AssertionError:
+        print(worker.text())
+        raise
     finally:
         worker.kill_all()
 

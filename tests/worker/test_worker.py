@@ -149,12 +149,12 @@ def test_cancel_ends_a_running_job_within_seconds(
 def test_a_killed_queue_process_is_replaced_and_its_job_taken_up_again(
     enqueue: Enqueue, start_worker: StartWorker, runs: Runs
 ) -> None:
-    worker = start_worker("--queue", "backup", noop=True)
-    job = enqueue(payload={"seconds": 3})
+    worker = start_worker("--queue", "backup", noop=True, HEARTBEAT_SECONDS=1000, STALE_SECONDS=3600)
+    job = enqueue(payload={"seconds": 1})
     until(lambda: history(job) == "running", "the job runs")
     first = worker.child("backup")
     os.kill(first, signal.SIGKILL)
-    until(lambda: status(job) == "completed", "the new process has run it")
+    until(lambda: status(job) == "completed", "the new process has run it, with no stale period between")
     row = QueuedJob.objects.get(id=job.id)
     assert (row.stalls, row.attempts, BackupJob.objects.filter(id=job.id).count()) == (1, 1, 1)
     assert worker.child("backup") != first
