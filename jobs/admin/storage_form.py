@@ -61,8 +61,6 @@ class StorageForm(StorageModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["secret"].help_text = STORED if self.instance.sealed_secret else NEW
-        if self.owner is not None and not self.owner.is_superuser:
-            self._without_folders()
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"]).strip()
@@ -75,28 +73,23 @@ class StorageForm(StorageModelForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        kind = values.setdefault("kind", StorageKind.S3)
-        for name in NEEDED.get(kind, []):
-            if not values.get(name) and name not in self.errors:
+        kind = StorageKind(values.get("kind") or self.instance.kind)
+        for name in NEEDED[kind]:
+            if name in self.fields and not values.get(name) and name not in self.errors:
                 self.add_error(name, "This is needed.")
         if kind == StorageKind.S3 and not (values.get("secret") or self.instance.sealed_secret):
             self.add_error("secret", "This is needed.")
-        if kind == StorageKind.FOLDER and not str(values.get("folder", "")).startswith("/"):
+        folder = values.get("folder")
+        if kind == StorageKind.FOLDER and folder and not folder.startswith("/"):
             self.add_error("folder", "An absolute path is needed, such as /srv/backups.")
         self._keep_place()
         return values
 
     def apply(self, storage: Storage) -> None:
-        storage.kind = self.cleaned_data["kind"]
         if self.cleaned_data["secret"]:
             storage.sealed_secret = seal(self.cleaned_data["secret"])
         # What the last test said, it said of other settings.
         storage.test_result = storage.tested_at = None
-
-    def _without_folders(self) -> None:
-        """A folder is on the worker's own machine: a superuser's to give."""
-        for name in ("kind", "folder"):
-            del self.fields[name]
 
     def _keep_place(self) -> None:
         moved = [name for name in PLACE if name in self.changed_data]

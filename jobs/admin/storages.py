@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Value
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseBase
@@ -29,6 +30,8 @@ from jobs.services import record
 CHECKS = ("put", "get", "list", "delete")
 FOLDER_ONLY = ["name", "kind", "origin", "folder", "last_test"]
 S3_ONLY = ["name", "kind", "origin", "endpoint", "region", "bucket", "prefix", "last_test"]
+
+KEYS = ["endpoint", "region", "bucket", "prefix", "access_key_id", "secret", "force_path_style"]
 
 
 @admin.register(Storage)
@@ -57,11 +60,15 @@ class StorageAdmin(OwnedAdmin[Storage]):
     def get_fields(self, request: HttpRequest, obj: Storage | None = None) -> list[Any]:
         """To look at, only what its kind has; never who the instance logs in as."""
         if obj is None or self.has_change_permission(request, obj):
-            offered: list[Any] = list(super().get_fields(request, obj))
-            return offered if obj else [name for name in offered if name not in self.readonly_fields]
+            return self._editable(account(request) if obj is None else obj.user, is_new=obj is None)
         fields = FOLDER_ONLY if obj.kind == StorageKind.FOLDER else S3_ONLY
         hidden = set() if account(request).is_superuser else {"folder", "endpoint"}
         return [name for name in fields if name not in hidden]
+
+    def _editable(self, owner: User | None, *, is_new: bool) -> list[str]:
+        """A folder is on the workers' own machine: a superuser's to give."""
+        kinds = [] if owner is not None and not owner.is_superuser else ["kind", "folder"]
+        return ["name", *kinds, *KEYS, *([] if is_new else self.readonly_fields)]
 
     def get_form(
         self, request: HttpRequest, obj: Storage | None = None, change: bool = False, **kwargs: Any
@@ -89,7 +96,7 @@ class StorageAdmin(OwnedAdmin[Storage]):
     def last_test(self, storage: Storage) -> SafeString:
         result = storage.test_result
         if not isinstance(result, dict):
-            return format_html("not tested")
+            return SafeString("not tested")
         badges = ((formats.status(*_verdict(name, result.get(name))),) for name in CHECKS)
         readable = getattr(storage, "in_hand", False)
         problems = sorted({str(error) for error in result.values() if error and readable})
