@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 
@@ -18,7 +19,12 @@ from jobs.queue.timeline import note
 from jobs.secrets import seal
 from tests import s3server
 from tests import servers as test_servers
+from tests.environment import STATE
 from tests.workers import RunningWorker
+
+
+def pytest_configure() -> None:
+    settings.BACKUP_FOLDER, settings.SCRATCH_FOLDER = STATE / "backups", STATE / "scratch"
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from pathlib import Path
 # Short: a unix socket's path must fit into 107 bytes.
 HOME = Path(os.environ.get("PGBR_TEST_HOME") or tempfile.mkdtemp(prefix="pgbr-t-", dir="/tmp"))
 OURS = "PGBR_TEST_HOME" not in os.environ
+# Backups and scratch of one process of pytest-xdist, so that what one test leaves is not another's.
+STATE = HOME / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 for name in [name for name in os.environ if name.startswith(("STORAGE_", "PGBR_", "PG", "DATABASE_"))]:
     del os.environ[name]

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import connection
 
+from tests.environment import STATE
 from tests.waiting import until
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -34,12 +35,11 @@ def database_url() -> str:
 
 def process_environment(**environment: Any) -> dict[str, str]:
     """For a manage.py process that shares the test's database, keys and state folder."""
-    inherited = {
-        name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PGBR_HOME") if name in os.environ
-    }
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return (
         inherited
         | {
+            "PGBR_HOME": str(STATE),
             "DATABASE_URL": database_url(),
             "SECRET_KEY": settings.SECRET_KEY,
             "ENCRYPTION_KEY": ",".join(settings.ENCRYPTION_KEYS),
