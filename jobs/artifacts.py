@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -26,7 +26,7 @@ def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
     return store_for(copy.storage), copy
 
 
-def delete_backup(backup: BackupJob, *, by: AbstractUser) -> None:
+def delete_backup(backup: BackupJob, *, by: User) -> None:
     """Delete every copy's objects, then the history. Raises `ServiceError`, having kept the row and its
     remaining copies, when the backup runs, is pinned, or a storage does not delete."""
     if QueuedJob.objects.filter(id=backup.id, status__in=["pending", "active"]).exists():
@@ -54,7 +54,7 @@ def _delete_copy(copy: BackupCopy) -> None:
     copy.delete()
 
 
-def probe_storage(storage: Storage, *, by: AbstractUser) -> dict[str, Any]:
+def probe_storage(storage: Storage, *, by: User) -> dict[str, Any]:
     """Try put, get, list and delete: each None or the reason why not; kept in the row."""
     try:
         store = store_for(storage)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import psycopg
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
+from jobs import scratch
 from jobs.models import Database
 from jobs.pgtools import server
 from jobs.pgtools.conninfo import Conninfo
@@ -21,10 +21,10 @@ from jobs.pgtools.privileges import missing_privileges
 from jobs.processors import source
 from jobs.secrets import seal
 from jobs.services import ServiceError, record
-from jobs.targets import conninfo_for, parse, remember_facts, scratch_folder
+from jobs.targets import conninfo_for, parse, remember_facts
 
 
-def register(owner: AbstractUser, name: str, url: str, *, by: AbstractUser, **tls: str) -> Database:
+def register(owner: User, name: str, url: str, *, by: User, **tls: str) -> Database:
     """A new row for `owner`. `tls`: sslmode, ca_certificate, client_certificate, client_key.
 
     Raises `InvalidConninfo` for a URL or TLS material that cannot be used, `ServiceError` for the name.
@@ -61,12 +61,8 @@ def session(conninfo: Conninfo) -> Iterator[psycopg.Connection[tuple[object, ...
 
     Raises `PgToolsError`.
     """
-    folder = scratch_folder("session")
-    try:
-        with source.session(conninfo, folder, "pgbr") as connection:
-            yield connection
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with scratch.folder("session") as folder, source.session(conninfo, folder, "pgbr") as connection:
+        yield connection
 
 
 def check(database: Database) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import models, transaction
 
 from jobs.models import ActivityEvent, BackupJob, Database, QueuedJob, Storage
@@ -34,12 +34,12 @@ class NotFound(ServiceError):
     """There is no such object, or it belongs to somebody else (which is not told apart)."""
 
 
-def visible_to(user: AbstractUser, rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
+def visible_to(user: User, rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
     """What this user may see and touch: their own, or everything for a superuser."""
     return rows if user.is_superuser else rows.filter(user_id=user.pk)
 
 
-def find_database(user: AbstractUser, name: str) -> Database:
+def find_database(user: User, name: str) -> Database:
     """By name, the user's own first."""
     found = Database.objects.filter(user_id=user.pk, name=name).first()
     if found is None and user.is_superuser:
@@ -58,7 +58,7 @@ def enqueue_backup(
     database: Database,
     flags: Mapping[str, Any],
     *,
-    by: AbstractUser,
+    by: User,
     storage: Storage | None = None,
     schedule_id: UUID | None = None,
     slot: datetime | None = None,
@@ -96,7 +96,7 @@ def _enqueue(queue: Queue, user_id: int, payload: dict[str, Any], max_attempts: 
 
 
 @transaction.atomic
-def cancel_job(job_id: UUID, *, by: AbstractUser) -> str:
+def cancel_job(job_id: UUID, *, by: User) -> str:
     """ "cancelled" at once while it waits, "requested" while it runs (its worker ends it within seconds).
     Raises `NotFound`, or `ServiceError` when the job has ended already."""
     job = visible_to(by, QueuedJob.objects.filter(id=job_id)).first()
@@ -111,14 +111,14 @@ def cancel_job(job_id: UUID, *, by: AbstractUser) -> str:
 
 
 @transaction.atomic
-def rerun_job(job_id: UUID, *, by: AbstractUser) -> UUID:
+def rerun_job(job_id: UUID, *, by: User) -> UUID:
     """A new job with the payload of an old one; its id. Raises `NotFound` or `ServiceError`."""
     row = _history(job_id, by)
     if row.status in {"pending", "running"}:
         raise ServiceError(f"Job {job_id} has not ended yet: cancel it first, or wait.")
     if not isinstance(row, BackupJob):
         raise ServiceError(f"A {row.queue} cannot be re-run in this version.")
-    database = Database.objects.filter(id=row.database_id).first()
+    database = row.database
     if database is None:
         raise ServiceError(f"The database {row.database_name!r} of job {job_id} is not registered any more.")
     storage_id = _payload(job_id).get("storage_id")
@@ -126,7 +126,7 @@ def rerun_job(job_id: UUID, *, by: AbstractUser) -> UUID:
     return enqueue_backup(database, row.flags, by=by, storage=storage)
 
 
-def _history(job_id: UUID, by: AbstractUser) -> HistoryRow:
+def _history(job_id: UUID, by: User) -> HistoryRow:
     for model in HISTORY.values():
         row = model.objects.filter(id=job_id).first()
         if row is not None and (by.is_superuser or row.user_id == by.pk):
@@ -139,7 +139,7 @@ def _payload(job_id: UUID) -> dict[str, Any]:
     return payload if isinstance(payload, dict) else {}
 
 
-def record(by: AbstractUser, action: str, subject: models.Model, **detail: Any) -> None:
+def record(by: User, action: str, subject: models.Model, **detail: Any) -> None:
     """A line of what people did."""
     ActivityEvent.objects.create(
         user=by,

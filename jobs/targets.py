@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
 from jobs.models import Database
@@ -33,7 +30,7 @@ def conninfo_for(database: Database) -> Conninfo:
 def parse(
     url: str,
     *,
-    owner: AbstractUser,
+    owner: User,
     sslmode: str = "",
     ca_certificate: str = "",
     client_certificate: str = "",
@@ -55,9 +52,3 @@ def remember_facts(database: Database, facts: Mapping[str, Any]) -> None:
     """Keep what was last seen of the server (`ServerFacts` as JSON), for the pages. Adds to what is known."""
     known = database.facts if isinstance(database.facts, dict) else {}
     Database.objects.filter(id=database.id).update(facts=known | dict(facts), checked_at=Now())
-
-
-def scratch_folder(name: str) -> Path:
-    """A fresh folder (0700) under PGBR_HOME/scratch, for its maker to remove."""
-    settings.SCRATCH_FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=settings.SCRATCH_FOLDER))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
 from pgbr import embedded, env, keys
 from pgbr.logs import LOGGING as LOGGING
@@ -22,7 +23,7 @@ EMBEDDED_DATABASE = _database_url is None
 
 def _database() -> dict[str, Any]:
     if _database_url is not None:
-        return environ.Env.db_url_config(_database_url)
+        return dict(environ.Env.db_url_config(_database_url))
     running = embedded.connection(PGBR_HOME)
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -36,7 +37,7 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 if DATABASES["default"].get("ENGINE") != "django.db.backends.postgresql":
-    raise env.ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or postgres://.")
+    raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or postgres://.")
 DATABASES["default"]["OPTIONS"] = {
     # A half-open connection is noticed within a minute; a pooler in transaction mode is no trouble.
     "connect_timeout": 10,
@@ -196,6 +197,6 @@ UPKEEP_DUTIES = [
     ("jobs.stores.follow_settings", "slow", 3600.0),
     ("jobs.queue.purge.purge_finished", "slow", 3600.0),
     ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
-    ("jobs.processors.scratch.sweep_orphans", "slow", 60.0),
+    ("jobs.scratch.sweep_orphans", "slow", 60.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
 ]

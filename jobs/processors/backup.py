@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db.utils import Error
 
+from jobs import scratch
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob, Database, Storage
 from jobs.pgtools.conninfo import Conninfo
@@ -27,7 +28,6 @@ from jobs.processors.dump import Dump
 from jobs.processors.globals import dump_globals
 from jobs.processors.manifest import as_bytes, facts_as_json, manifest
 from jobs.processors.progress import Meter, reporting
-from jobs.processors.scratch import job_folder, sweep_orphans, trouble
 from jobs.processors.source import Source, examine
 from jobs.queue.rows import Job
 from jobs.storage.base import Store, StoreError
@@ -57,8 +57,8 @@ class BackupProcessor:
         order = control.patiently(partial(_order, job))
         for copy in order.leftovers:
             _clear(copy)
-        with _explained(control), job_folder(job) as folder:
-            sweep_orphans()
+        with _explained(control), scratch.folder(f"{job.queue}-{job.id.hex[:8]}") as folder:
+            scratch.sweep_orphans()
             source = examine(order.conninfo, order.flags, folder, f"pgbr/{job.id}")
             control.check()
             order.store.prepare()
@@ -136,7 +136,7 @@ def _explained(control: Control) -> Iterator[None]:
         raise JobFailed(str(error)) from error
     except OSError as error:
         control.check()
-        raise JobFailed(trouble(error)) from error
+        raise JobFailed(scratch.trouble(error)) from error
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,14 +12,14 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from jobs import databases, services
+from jobs import databases, scratch, services
 from jobs.artifacts import first_good_copy
 from jobs.management.demo.sample import COPY, SOURCE, DemoFailed, Server, connect
 from jobs.models import BackupJob, Database
 from jobs.models.history import Status
 from jobs.pgtools import binaries, process
 from jobs.pgtools.toolset import Toolset
-from jobs.targets import conninfo_for, scratch_folder
+from jobs.targets import conninfo_for
 
 NAME = "demo"
 WORKER_SECONDS = 300
@@ -60,9 +59,8 @@ def restore(backup: BackupJob, database: Database, server: Server) -> Toolset:
     """Put the stored artifact into the copy, checking its size and SHA-256 on the way; the tools used."""
     store, copy = first_good_copy(backup)
     tools = binaries.choose(_major(server), _toolsets())
-    folder = scratch_folder(NAME)
     digest, size = hashlib.sha256(), 0
-    try:
+    with scratch.folder(NAME) as folder:
         target = conninfo_for(database).replace_database(COPY)
         environment = target.environment(folder, "pgbr demo") | tools.environment()
         argv = [str(tools.tool("pg_restore")), "--exit-on-error", "--no-password", f"--dbname={COPY}"]
@@ -73,8 +71,6 @@ def restore(backup: BackupJob, database: Database, server: Server) -> Toolset:
                 _feed(child, chunk)
             child.stdin.close()
             child.check()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     if (size, digest.hexdigest()) != (backup.size, backup.sha256):
         raise DemoFailed(f"{copy.storage_key} is not what was recorded: {size} bytes, {digest.hexdigest()}.")
     return tools

@@ -1,0 +1,69 @@
+"""Folders for a while, removed afterwards, also when their process was killed: they may hold a password file.
+
+A folder's lock is held for as long as its process lives. Whoever gets it knows the folder to be an orphan.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from django.conf import settings
+
+LOCK = "lock"
+UNFINISHED = ".new-"
+
+
+@contextmanager
+def folder(name: str) -> Iterator[Path]:
+    """An empty folder (0700) of the caller's own under PGBR_HOME/scratch; `name` begins its name."""
+    root = _root()
+    path = root / f"{name}-{secrets.token_hex(4)}"
+    # It gets its name once it is locked: a sweep must not come in between.
+    draft = root / f"{UNFINISHED}{path.name}"
+    draft.mkdir(mode=0o700)
+    descriptor = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        draft.rename(path)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(descriptor)
+
+
+def sweep_orphans() -> int:
+    """Remove what killed processes of this machine left behind. An upkeep duty."""
+    folders = [path for path in _root().iterdir() if not path.name.startswith(UNFINISHED)]
+    return sum(_remove_orphan(path) for path in folders)
+
+
+def trouble(error: OSError) -> str:
+    """What to tell of an error with a file in there."""
+    return (
+        f"The scratch folder {settings.SCRATCH_FOLDER} cannot be used: {error.strerror or error}. Free space "
+        "there, and see that it belongs to the account that runs the worker."
+    )
+
+
+def _remove_orphan(path: Path) -> int:
+    with suppress(OSError):
+        descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+            return 1
+        finally:
+            os.close(descriptor)
+    return 0
+
+
+def _root() -> Path:
+    root = Path(settings.SCRATCH_FOLDER)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return root
