@@ -53,11 +53,10 @@ class Child:
 
 
 class Supervisor:
-    def __init__(self, queues: list[str], concurrency: int, *, drain: bool = False) -> None:
+    def __init__(self, children: list[Child], *, drain: bool = False) -> None:
         self._drain = drain
-        self._children = [Child(queue, _queue_role(drain), concurrency) for queue in queues]
+        self._children = children
         self._client_majors: tuple[int, ...] = ()
-        self._children.append(Child("upkeep", _upkeep_role))
         self._pipe: WakePipe | None = None
         self._stop_by: float | None = None
 
@@ -200,6 +199,12 @@ class Supervisor:
 def _say_ready(descriptor: int) -> None:
     os.write(descriptor, b"1")
     os.close(descriptor)
+
+
+def worker(queues: list[str], concurrency: int, *, drain: bool = False) -> Supervisor:
+    """What `manage.py runworker` runs: a process for each queue, and one for upkeep."""
+    children = [Child(queue, _queue_role(drain), concurrency) for queue in queues]
+    return Supervisor([*children, Child("upkeep", _upkeep_role)], drain=drain)
 
 
 def _how(code: int) -> str:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from jobs.models.base import Queue
-from jobs.worker.supervisor import Supervisor
+from jobs.worker.supervisor import worker
 
 
 class Command(BaseCommand):
@@ -17,7 +17,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--queue", action="append", choices=Queue.values, help="only this queue; may be given more than once"
+            "--queue",
+            action="append",
+            choices=Queue.values,
+            help="only this queue; may be given more than once",
         )
         parser.add_argument(
             "--concurrency",
@@ -32,4 +35,4 @@ class Command(BaseCommand):
             self.stderr.write("--concurrency must be at least 1.")
             sys.exit(2)
         queues = list(dict.fromkeys(options["queue"] or Queue.values))
-        sys.exit(Supervisor(queues, options["concurrency"], drain=options["drain"]).run())
+        sys.exit(worker(queues, options["concurrency"], drain=options["drain"]).run())
