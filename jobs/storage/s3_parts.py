@@ -11,7 +11,7 @@ from collections.abc import Callable
 from .base import Stop, Stopped
 
 MIB = 1024 * 1024
-FIRST_PART = 5 * MIB  # S3 takes no smaller one but the last; three are held in memory
+FIRST_PART = 6 * MIB  # three are held in memory; with less, 10,000 parts would not reach 5 TiB
 LARGEST_PART = 5 * 1024 * MIB  # S3's limit, as are 10,000 parts and 5 TiB an object
 MOST_PARTS = 10_000
 THREADS = 2

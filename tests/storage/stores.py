@@ -9,9 +9,10 @@ from typing import Any
 
 from jobs.storage.base import Store, Writer
 from jobs.storage.s3 import S3Store
+from jobs.storage.s3_parts import FIRST_PART as PART
 from tests.s3server import FULL, Identity, S3Server
 
-PART = 8 * 1024 * 1024
+__all__ = ["PART", "chunked", "content", "fetch", "pour", "s3_store", "save", "sha"]
 
 
 def s3_store(weed: S3Server, bucket: str, *, who: Identity = FULL, **changes: Any) -> S3Store:

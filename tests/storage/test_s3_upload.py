@@ -171,7 +171,7 @@ _GROWTH = """
     store.prepare()
     before, most, block = resident(), 0, bytes(range(256)) * 1024
     with store.writer("big") as writer:
-        for number in range(300_000_000 // len(block)):
+        for number in range(150_000_000 // len(block)):
             writer.write(block)
             most = max(most, resident()) if number % 20 == 0 else most
         writer.commit()
