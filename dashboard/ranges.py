@@ -19,12 +19,12 @@ def parse(header: str, size: int) -> tuple[int, int] | None:
     if match[1] == "":
         return _last(int(match[2]), size)
     start = int(match[1])
-    end = int(match[2]) + 1 if match[2] else size
-    if end <= start:
-        return None  # last before first: invalid, to be ignored
+    last = int(match[2]) if match[2] else max(start, size - 1)
+    if last < start:
+        return None  # invalid, to be ignored
     if start >= size:
         raise Unsatisfiable
-    return start, min(end, size)
+    return start, min(last + 1, size)
 
 
 def _last(count: int, size: int) -> tuple[int, int]:

@@ -87,9 +87,7 @@ def _tell(request: HttpRequest, database: Database, facts: dict[str, Any]) -> No
         formats.size(facts.get("size_bytes")),
         "a replica" if facts.get("in_recovery") else "the primary",
     )
-    if facts.get("pooler"):
-        messages.error(request, f"{database.name}: {facts['pooler']}")
-    elif facts.get("missing_privileges"):
+    if facts.get("missing_privileges"):
         messages.warning(request, f"{summary} A full backup would lack some privileges, listed below.")
     else:
         messages.success(request, summary)

@@ -119,7 +119,7 @@ class DatabaseForm(DatabaseModelForm):
         """The columns that this form decides about."""
         looked_at = ["facts", "checked_at"] if self.cleaned_data["url"] else []
         sealed = ["sealed_url", "sealed_client_key", "max_duration", "bandwidth_limit"]
-        return [*self.Meta.fields, *sealed, *looked_at]
+        return [*DatabaseForm.Meta.fields, *sealed, *looked_at]
 
     def _connection(self, values: dict[str, Any]) -> dict[str, str]:
         """As `jobs.targets.parse` takes it; what was left empty stays as it is stored."""

@@ -30,9 +30,10 @@ ICONS = {
 }
 
 
-def size(count: int | float | None) -> str:
-    """Bytes in decimal units with three digits at least: "512 B", "15.3 MB", "1.25 GB"."""
-    if count is None:
+def size(count: object) -> str:
+    """Bytes in decimal units with three digits at least: "512 B", "15.3 MB", "1.25 GB". What is no number
+    (these come out of JSON too) is a dash."""
+    if not isinstance(count, int | float):
         return NOTHING
     if abs(count) < 1000:
         return f"{count:.0f} B"
@@ -44,9 +45,9 @@ def size(count: int | float | None) -> str:
     return f"{value:.{digits}f} {UNITS[power - 1]}"
 
 
-def duration(seconds: float | None) -> str:
-    """ "0.4s", "12s", "3m 12s", "2h 5m", "3d 4h"."""
-    if seconds is None:
+def duration(seconds: object) -> str:
+    """ "0.4s", "12s", "3m 12s", "2h 5m", "3d 4h"; a dash for what is no number."""
+    if not isinstance(seconds, int | float):
         return NOTHING
     if seconds < 0.95:
         return f"{max(seconds, 0.0):.1f}s"

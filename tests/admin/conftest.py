@@ -86,7 +86,8 @@ def stored_backup(
     sha256, start = hashlib.sha256(content).hexdigest(), Now()
     backup = BackupJob.objects.create(
         user=database.user, database=database, database_name=database.name, status="completed",
-        storage_key="pending", size=len(content), sha256=sha256, started_at=start, completed_at=start, **columns,
+        storage_key="pending", size=len(content), sha256=sha256, started_at=start, completed_at=start,
+        **columns,
     )  # fmt: skip
     key = f"{database.name}/20260102T030405Z_{database.name}_{backup.id.hex[:8]}-abcd.dump"
     BackupJob.objects.filter(id=backup.id).update(storage_key=key)

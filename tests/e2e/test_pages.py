@@ -1,0 +1,97 @@
+"""Every page, wide and narrow, light and dark: no complaint of the browser, and nothing sticks out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+
+from jobs.databases import register
+from jobs.models import BackupJob, Storage, WorkerProcess
+from jobs.services import enqueue_backup
+from jobs.stores import follow_settings
+from tests.admin.conftest import Belongings, stored_backup
+from tests.e2e.conftest import OpenPage, Site
+
+NAME = "a_rather_long_name_of_a_database_in_production_" + "x" * 50
+ERROR = "pg_dump: error: " + "something_without_any_space_in_it_" * 8
+PASSWORD = "a-long-passphrase"
+
+
+@pytest.fixture
+def full_instance(site: Site, tmp_path: Path) -> Belongings:
+    """Something in every list, with names and errors of the length that breaks a layout."""
+    root = User.objects.create_superuser("root", password=PASSWORD)
+    User.objects.create_user("ada", password=PASSWORD, is_staff=True)
+    follow_settings()
+    url = "postgresql://somebody:secret@a-host-with-a-long-name.internal.example.com:5432/production"
+    database = register(root, NAME, url, by=root)
+    storage = Storage.objects.create(user=root, name="away", kind="folder", folder=str(tmp_path / "away"))
+    backup = stored_backup(database, storage)
+    job = enqueue_backup(database, {"exclude_tables": ["public." + "y" * 60]}, by=root)
+    result = {"put": None, "get": None, "list": ERROR, "delete": ERROR}
+    Storage.objects.filter(pk=storage.pk).update(test_result=result, tested_at=backup.started_at)
+    for status in ("running", "failed"):
+        BackupJob.objects.create(
+            user=root, database=database, database_name=NAME, status=status, error=ERROR, log=ERROR * 20,
+            warnings=[ERROR], started_at=backup.started_at, progress={"share": 0.4, "bytes": 5, "table": NAME},
+        )  # fmt: skip
+    WorkerProcess.objects.create(name="host:1:" + "f" * 60, host="host", pid=1, role="backup", concurrency=5)
+    waiting = root.queuedjob_set.get(pk=job)
+    return Belongings(root, None, database, storage, backup, waiting)  # type: ignore[arg-type]
+
+
+def urls_of(full: Belongings) -> dict[str, str]:
+    jobs, failed = "/admin/jobs", BackupJob.objects.get(status="failed")
+    running = BackupJob.objects.get(status="running")
+    database, backup = f"{jobs}/database/{full.database.pk}", f"{jobs}/backupjob/{full.backup.pk}"
+    return {
+        "home": "/admin/",
+        "databases": f"{jobs}/database/",
+        "database": f"{database}/change/",
+        "database-add": f"{jobs}/database/add/",
+        "database-delete": f"{database}/delete/",
+        "backup-now": f"{database}/backup/",
+        "backups": f"{jobs}/backupjob/",
+        "backup": f"{backup}/change/",
+        "backup-failed": f"{jobs}/backupjob/{failed.pk}/change/",
+        "backup-running": f"{jobs}/backupjob/{running.pk}/change/",
+        "backup-delete": f"{backup}/delete/",
+        "storages": f"{jobs}/storage/",
+        "storage": f"{jobs}/storage/{full.storage.pk}/change/",
+        "storage-add": f"{jobs}/storage/add/",
+        "queue": f"{jobs}/queuedjob/",
+        "job": f"{jobs}/queuedjob/{full.waiting.pk}/change/",
+        "workers": f"{jobs}/workerprocess/",
+        "activity": f"{jobs}/activityevent/",
+        "users": "/admin/auth/user/",
+        "user": f"/admin/auth/user/{full.user.pk}/change/",
+        "user-add": "/admin/auth/user/add/",
+        "user-password": f"/admin/auth/user/{full.user.pk}/password/",
+        "user-delete": f"/admin/auth/user/{full.user.pk}/delete/",
+        "password": "/admin/password_change/",
+        "jobs": "/admin/jobs/",
+        "history": f"{database}/history/",
+    }
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page(open_page: OpenPage, full_instance: Belongings, width: int, scheme: str) -> None:
+    page = open_page(width, scheme)
+    page.goto("/admin/login/")
+    page.get_by_label("Username:").fill("root")
+    page.get_by_label("Password:").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    shots = os.environ.get("PGBR_SCREENSHOTS")
+    too_wide = {}
+    for name, url in urls_of(full_instance).items():
+        page.goto(url)
+        sticks_out = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        if sticks_out > 0:
+            too_wide[name] = sticks_out
+        if shots:
+            page.screenshot(path=f"{shots}/{name}-{scheme}-{width}.png", full_page=True)
+    assert too_wide == {}
