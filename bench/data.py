@@ -14,8 +14,9 @@ from psycopg import sql
 MB = 10**6
 WORDS = (
     "amber basin cedar delta ember fjord glade harbor island jasmine kernel lagoon meadow nectar opal "
-    "prairie quartz river summit timber umbra valley willow xenon yonder zephyr anchor "
-    "beacon canyon drift eagle falcon garnet hazel indigo juniper kestrel lantern marble nutmeg orchid pebble quill rowan sable thistle"
+    "prairie quartz river summit timber umbra valley willow xenon yonder zephyr anchor beacon canyon "
+    "drift eagle falcon garnet hazel indigo juniper kestrel lantern marble nutmeg orchid pebble quill "
+    "rowan sable thistle"
 )
 
 SCHEMA = sql.SQL("""
