@@ -31,7 +31,8 @@ HINTS = (
 )
 # A failing LOCK TABLE quotes the names of all tables.
 LONGEST_ERROR = 600
-DETAIL = re.compile(r"(?:(?:pg_\w+|psql): )?(detail|hint|DETAIL|HINT): +")
+MOST_LINES = 6
+DETAIL = re.compile(r"(?:(?:pg_\w+|psql):| )*(detail|hint|DETAIL|HINT): +")
 NOISE = re.compile(
     r'connection failed: |connection to server (?:at|on socket) "[^"]*"(?: \([^)]*\))?(?:, port \d+)? '
     r"failed: |FATAL: +|Is the server running .*connections.*\?"
@@ -72,15 +73,19 @@ def tool_message(tool: str, returncode: int, log: str) -> str:
 
 
 def _error_lines(tool: str, log: str) -> list[str]:
-    """The last error with what belongs to it; psql names file and line before the word ERROR."""
+    """The last errors that stand together: 14 spreads one failure over several, later ones add details.
+
+    psql names file and line before the word ERROR.
+    """
+    # Helpers of a parallel dump write name, space and message separately, so they get mixed up.
+    start = re.compile(rf"(?:{re.escape(tool)}:(?:[^ ]+:\d+:)?| )*(?:error|fatal|ERROR|FATAL): +")
     found: list[str] = []
+    together = False
     for line in log.splitlines():
-        text = line.strip()
-        started = re.match(rf"{re.escape(tool)}:(?:[^ ]+:\d+:)? (?:error|fatal|ERROR|FATAL): +(.*)", text)
-        if started:
-            found = [started[1]]
-        elif found and (
-            line.startswith("\t") or re.match(r"(?:pg_\w+|psql): (?:detail|hint): |DETAIL: |HINT: ", text)
-        ):
-            found.append(re.sub(r"^(?:pg_\w+|psql): ", "", text))
-    return found[:6]
+        begins = start.match(line)
+        together = bool(together and (begins or line.startswith("\t") or DETAIL.match(line)))
+        if begins or together:
+            text = line[begins.end() :] if begins else DETAIL.sub(r"\1: ", line)
+            found = [*(found if together else []), " ".join(text.split())]
+        together = together or bool(begins)
+    return found[:MOST_LINES]

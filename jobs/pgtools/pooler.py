@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import secrets
 import select
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -42,6 +44,8 @@ def refuse_pooler(conn: Session, open_another: Callable[[], Session]) -> None:
 
     The parameter is one that nobody reads (pgbr.probe), and is reset.
     """
+    # A pool in session mode gives out a server session at the first query; the other must not get the last.
+    conn.execute("SELECT 1")
     try:
         other = open_another()
     except ConnectionFailed:
@@ -55,13 +59,25 @@ def refuse_pooler(conn: Session, open_another: Callable[[], Session]) -> None:
 
 def _answers(session: Session) -> bool:
     """A pool in session mode with no server session left accepts the login and then lets the client wait."""
-    session.pgconn.send_query(b"SELECT 1")
-    session.pgconn.flush()
-    readable, _, _ = select.select([session.fileno()], [], [], ANSWER_SECONDS)
-    if not readable:
-        return False
-    results = [result.status for result in iter(session.pgconn.get_result, None)]
-    return pq.ExecStatus.FATAL_ERROR not in results
+    pgconn = session.pgconn
+    deadline = time.monotonic() + ANSWER_SECONDS
+    with suppress(psycopg.OperationalError):
+        pgconn.send_query(b"SELECT 1")
+        pgconn.flush()
+        while _readable(session, deadline):
+            pgconn.consume_input()
+            while not pgconn.is_busy():
+                result = pgconn.get_result()
+                if result is None:
+                    return True
+                if result.status == pq.ExecStatus.FATAL_ERROR:
+                    return False
+    return False
+
+
+def _readable(session: Session, deadline: float) -> bool:
+    left = max(deadline - time.monotonic(), 0)
+    return bool(select.select([session.fileno()], [], [], left)[0])
 
 
 def _watch(sessions: tuple[Session, ...]) -> None:

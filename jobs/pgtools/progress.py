@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LARGE_OBJECTS = "large objects"
-STARTED = re.compile(r'pg_dump: dumping contents of table "(.+)"$')
-FINISHED = re.compile(r"pg_dump: finished item \d+ TABLE DATA (.+)$")
-FINISHED_LARGE_OBJECTS = re.compile(r"pg_dump: finished item \d+ BLOBS? ")
-STEP = re.compile(r"pg_dump: ((?:reading|finding|flagging|saving) .+)$")
+# Helpers of a parallel dump write "pg_dump:", the space and the rest separately, so they get mixed up.
+PREFIX = r"(?:pg_dump:| )*"
+STARTED = re.compile(PREFIX + r'dumping contents of table "(.+)"$')
+STARTED_LARGE_OBJECTS = re.compile(PREFIX + r"saving large objects")
+FINISHED = re.compile(PREFIX + r"finished item \d+ TABLE DATA (.+)$")
+FINISHED_LARGE_OBJECTS = re.compile(PREFIX + r"finished item \d+ BLOBS? ")
+STEP = re.compile(PREFIX + r"((?:reading|finding|flagging|saving) .+)$")
 # An empty table costs a little too; without this a database of empty tables would have no progress.
 LEAST_WEIGHT = 8192
 # Output per byte of table until the dump itself has shown better.
@@ -49,7 +52,7 @@ def parse(line: str) -> Started | Finished | Step | None:
     line = line.rstrip("\r\n")
     if match := STARTED.match(line):
         return Started(match[1])
-    if line.startswith("pg_dump: saving large objects"):
+    if STARTED_LARGE_OBJECTS.match(line):
         return Started(LARGE_OBJECTS)
     if match := FINISHED.match(line):
         return Finished(match[1])

@@ -83,7 +83,7 @@ def test_a_failed_dump_says_why_without_the_password(shop: Place) -> None:
     assert "wr0ng-secret" not in str(caught.value) + caught.value.log
     with pytest.raises(ToolFailed, match=r"no matching tables were found for pattern .nowhere"):
         shop.dump({"tables": ["nowhere", "orders"]})
-    with pytest.raises(ToolFailed, match='database "gone" does not exist.*dropped or renamed'):
+    with pytest.raises(ToolFailed, match=r'database "gone" does not exist.*dropped or renamed'):
         shop.dump({}, shop.conninfo.replace_database("gone"))
 
 
