@@ -13,7 +13,7 @@ SOURCES := pgbr jobs schedules dashboard tests bench manage.py gunicorn.conf.py
 # Tests wait for servers and workers more than they compute.
 TEST_PROCESSES ?= 2
 
-.PHONY: help setup setup-dev run demo test e2e check lengths chaos bench clean
+.PHONY: help setup setup-dev run demo test e2e check style types imports migrations lengths chaos bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -62,11 +62,19 @@ test: setup-dev
 e2e: setup-dev
 	$(PY) -m pytest tests/e2e -m e2e $(PYTEST_ARGS)
 
-check: setup-dev lengths
+check: style types imports migrations lengths
+
+style: setup-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+types: setup-dev
 	$(PY) -m mypy $(wildcard $(SOURCES))
+
+imports: setup-dev
 	PYTHONPATH=. $(VENV)/bin/lint-imports
+
+migrations: setup-dev
 	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
 # No file of ours over 300 lines.
@@ -79,10 +87,11 @@ lengths:
 
 # Workers and servers that are killed, stopped and cut off in the middle of their work.
 chaos: setup-dev
-	$(PY) -m pytest tests/worker tests/embedded $(PYTEST_ARGS)
+	$(PY) -m pytest tests/worker tests/embedded tests/storage/test_s3_outage.py $(PYTEST_ARGS)
 
 bench: setup-dev
-	$(PY) -m bench
+	$(PY) -m bench.backup
+	$(PY) -m bench.memory
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

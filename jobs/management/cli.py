@@ -25,6 +25,7 @@ from jobs.services import NotFound, ServiceError
 from jobs.storage.base import StoreError
 
 REFUSED = 2
+INTERRUPTED = 130  # as a shell reports Ctrl-C
 NO_SUCH_TABLE = "42P01"
 
 
@@ -77,7 +78,11 @@ class JobCommand(PgbrCommand):
 
     def wait_for(self, job_id: UUID, user: User, options: Mapping[str, Any]) -> JobView:
         quiet = options["verbosity"] == 0
-        return follow(job_id, user, self.stderr, terminal=self.stderr.isatty(), quiet=quiet)
+        try:
+            return follow(job_id, user, self.stderr, terminal=self.stderr.isatty(), quiet=quiet)
+        except KeyboardInterrupt:
+            self.remark(f"Not waited for any longer. The job goes on: `cancel_job {job_id}` ends it.")
+            raise SystemExit(INTERRUPTED) from None
 
     def report(self, view: JobView, options: Mapping[str, Any]) -> None:
         """Print the job as it stands. A job that ended otherwise than well ends the command with 1."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -69,22 +68,24 @@ class JobView:
 
 def find(user: User, job_id: UUID) -> JobView:
     """The job as it stands, if this user may see it. Raises `NotFound`."""
+    # The queue first: a job that starts and ends between the two looks is then found in the history.
+    waiting = visible_to(user, QueuedJob.objects.filter(id=job_id, status__in=WAITING)).first()
     for queue, model in HISTORY.items():
         row = visible_to(user, model.objects.filter(id=job_id)).first()
         if row is not None:
             return _from_history(queue, row)
-    job = visible_to(user, QueuedJob.objects.filter(id=job_id, status__in=WAITING)).first()
-    if job is None:
+    if waiting is None:
         raise NotFound(f"No job {job_id} is known. `python manage.py list_jobs` shows the newest.")
-    return _from_queue(job)
+    return _from_queue(waiting)
 
 
 def newest(user: User, queue: str | None, status: str | None, limit: int) -> list[JobView]:
     """At most `limit` jobs that this user may see, the newest first."""
     queues = [queue] if queue else list(HISTORY)
-    found = list(chain.from_iterable(_history(user, name, status, limit) for name in queues))
-    found += _waiting(user, queues, status, limit)
-    return sorted(found, key=lambda view: view.created_at, reverse=True)[:limit]
+    waiting = _waiting(user, queues, status, limit)
+    begun = [view for name in queues for view in _history(user, name, status, limit)]
+    found = {view.id: view for view in [*waiting, *begun]}
+    return sorted(found.values(), key=lambda view: view.created_at, reverse=True)[:limit]
 
 
 def worker_is_alive(queue: str) -> bool:

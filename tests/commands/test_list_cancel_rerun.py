@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 
+from jobs.management import listing
 from jobs.models import BackupJob, QueuedJob
 from tests.commands.conftest import Call
 from tests.conftest import Enqueue
@@ -34,6 +38,28 @@ def test_a_claimed_job_is_listed_once(call: Call, superuser: User, enqueue: Enqu
     (printed,) = call("list_jobs", "--json").objects
 
     assert (printed["id"], printed["status"]) == (str(job.id), "running")
+
+
+@pytest.mark.parametrize("look", ["find", "newest"])
+def test_a_job_that_ends_while_we_look_is_seen(superuser: User, enqueue: Enqueue, look: str) -> None:
+    job = enqueue()
+    looks: list[str] = []
+
+    def end_after_the_first(execute: Callable[..., Any], query: str, *rest: Any) -> Any:
+        answer = execute(query, *rest)
+        looks.append(query)
+        if len(looks) == 1:
+            a_backup(superuser, id=job.id)
+            QueuedJob.objects.filter(id=job.id).update(status="completed")
+        return answer
+
+    with connection.execute_wrapper(end_after_the_first):
+        if look == "find":
+            seen = listing.find(superuser, job.id)
+        else:
+            (seen,) = listing.newest(superuser, "backup", None, 10)
+
+    assert (seen.id, seen.status) == (job.id, "completed")
 
 
 def test_filters_narrow_the_list(call: Call, superuser: User, enqueue: Enqueue) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -11,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from jobs.management import listing
-from jobs.models import BackupJob
+from jobs.models import BackupJob, QueuedJob
 from tests.commands.conftest import Call
 from tests.conftest import StartWorker
 from tests.waiting import until
@@ -79,6 +80,20 @@ def test_a_cancelled_job_ends_the_wait_with_1(manage: Call, shop: str) -> None:
         assert manage("cancel_job", job_id).code == 0
         assert waiting.wait(30) == 1
         assert b"cancelled: Cancelled by root." in waiting.stdout.read()
+    finally:
+        waiting.kill()
+        waiting.communicate()
+
+
+def test_ctrl_c_ends_the_wait_but_not_the_job(shop: str) -> None:
+    waiting = start_waiting("enqueue_backup", shop)
+    assert waiting.stderr is not None
+    try:
+        assert b"No worker is running" in waiting.stderr.readline()
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(30) == 130
+        assert b"The job goes on" in waiting.stderr.read()
+        assert QueuedJob.objects.get().status == "pending"
     finally:
         waiting.kill()
         waiting.communicate()
