@@ -60,7 +60,7 @@ class Table:
 
 TABLES = [
     Table(
-        "orders", 0.55, 25_000,
+        "orders", 0.57, 25_000,
         """i, 1 + floor(random() * 50000), md5(random()::text)::uuid,
         timestamptz '2024-01-01Z' + i * interval '37 s', 1 + floor(random() * 9), random() * 5000,
         (ARRAY['open', 'paid', 'packed', 'shipped', 'returned'])[1 + i % 5], pg_temp.some_words(5 + i % 8),
@@ -70,7 +70,7 @@ TABLES = [
         "customer_id, uid, placed_at, quantity, amount, status, note, details",
     ),
     Table(
-        "readings", 0.12, 120_000,
+        "readings", 0.125, 120_000,
         """i, i % 500, timestamptz '2025-01-01Z' + i * interval '1 s', random() * 20, 20 + random() * 20,
         15 + random() * 10""",
         "sensor, at, low, high, mean",
@@ -84,7 +84,7 @@ TABLES = [
         "uid, name, email, since, preferences",
     ),
     Table(
-        "files", 0.12, 400,
+        "files", 0.13, 400,
         """i, pg_temp.some_words(2) || '.bin', 'application/octet-stream',
         pg_temp.noise(4096 + floor(random() * 32768)::int)""",
         "name, kind, content",
