@@ -24,14 +24,23 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 collect_ignore = [] if os.geteuid() == 0 else ["test_as_root.py", "test_accounts.py"]
 
 
+def make_place() -> Path:
+    """An empty folder with a short name; in memory where that is large, for these servers sync to disk."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 << 30
+    usable = roomy and os.access(memory, os.W_OK) and not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    folder = Path(tempfile.mkdtemp(prefix="pgbr-e-", dir=memory if usable else "/tmp"))
+    folder.chmod(0o755)
+    return folder
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """An empty folder with a short name; servers below it are ended afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="pgbr-e-", dir="/tmp"))
-    folder.chmod(0o755)
+    """A place of the test's own; servers below it are ended afterwards."""
+    folder = make_place()
     yield folder
     for version in folder.rglob("data/PG_VERSION"):
-        end_server(version.parent)
+        shut_down(version.parent)
         known = embedded.connection(version.parents[2])
         if known and not known.host.startswith(str(folder)):
             shutil.rmtree(known.host)
@@ -46,8 +55,7 @@ def new_home(place: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def stopped_home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="pgbr-e-", dir="/tmp"))
-    folder.chmod(0o755)
+    folder = make_place()
     embedded.ensure(folder / "home")
     embedded.stop(folder / "home")
     yield folder / "home"
@@ -63,6 +71,15 @@ def home(place: Path, stopped_home: Path) -> Path:
 def copy_home(stopped: Path, place: Path) -> Path:
     subprocess.run(["cp", "-a", stopped, place / "home"], check=True)
     return place / "home"
+
+
+def shut_down(data: Path) -> None:
+    """End the server at once but orderly: a killed one leaves its shared memory to the machine."""
+    found = postmaster.read_pid_file(data)
+    if found and found.pid in working_in(data):
+        kill(found.pid, signal.SIGQUIT)
+        wait_until(lambda: not alive(found.pid))
+    end_server(data)
 
 
 def end_server(data: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +13,13 @@ import pytest
 from pgbr import embedded
 from pgbr.embedded import Connection
 
-from .conftest import connect, copy_home, server_pid, working_in
+from .conftest import connect, copy_home, make_place, server_pid, working_in
 
 
 @pytest.fixture(scope="module")
 def home(stopped_home: Path) -> Iterator[Path]:
     """One running server for all tests of this file."""
-    place = Path(tempfile.mkdtemp(prefix="pgbr-e-", dir="/tmp"))
-    place.chmod(0o755)
+    place = make_place()
     home = copy_home(stopped_home, place)
     embedded.ensure(home)
     yield home

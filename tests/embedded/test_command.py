@@ -31,13 +31,12 @@ def test_command_tells_where_state_lies_starts_and_stops(new_home: Path) -> None
     assert "no embedded database yet" in before.stdout
     assert str(new_home / "embedded" / "data") in before.stdout
     assert not (new_home / "embedded").exists()
-    assert "running" in embedded_db(new_home, "start").stdout
+    with psycopg.connect(embedded_db(new_home, "url").stdout.strip()) as conn:
+        assert conn.execute("SELECT current_database()").fetchone() == ("pgbr",)
     answer = json.loads(embedded_db(new_home, "status", "--json").stdout)
     assert answer["running"] is True
     assert answer["pid"] == server_pid(new_home)
     assert answer["data"] == str(new_home / "embedded" / "data")
-    with psycopg.connect(embedded_db(new_home, "url").stdout.strip()) as conn:
-        assert conn.execute("SELECT current_database()").fetchone() == ("pgbr",)
     stopped = embedded_db(new_home, "stop")
     assert "stopped" in stopped.stdout
     assert not embedded.status(new_home).running
