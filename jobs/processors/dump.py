@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -83,8 +84,13 @@ class Dump:
     def _staged(self, sink: Sink) -> None:
         self._require_space()
         directory = self.folder / "dump"
-        with self._child(directory) as child:
-            self._check(child)
+        try:
+            with self._child(directory) as child:
+                self._check(child)
+        except ToolFailed as error:
+            if error.returncode == -signal.SIGXFSZ or "No space left on device" in error.log:
+                raise JobFailed(self._no_space("no longer enough")) from error
+            raise
         self.phase = "storing"
         stream = cast(IO[bytes], sink)  # of which a tar that is only written uses nothing but write()
         with tarfile.open(fileobj=stream, mode="w|", bufsize=READ_BYTES, format=tarfile.PAX_FORMAT) as tar:
@@ -149,11 +155,14 @@ class Dump:
         needed = int(self.source.bytes * STAGED_RATIO.get(codec, STAGED_RATIO_COMPRESSED))
         free = shutil.disk_usage(self.folder).free
         if free < needed:
-            raise JobFailed(
-                f"The directory format is staged in {self.folder.parent}, where {in_bytes(free)} are free "
-                f"and about {in_bytes(needed)} are needed. Free space there, or choose the custom format, "
-                "which needs none."
-            )
+            raise JobFailed(self._no_space(f"too little: about {in_bytes(needed)} are needed"))
+
+    def _no_space(self, verdict: str) -> str:
+        free = in_bytes(shutil.disk_usage(self.folder).free)
+        return (
+            f"The directory format is staged in {self.folder.parent}, where {free} are free, {verdict}. Free "
+            "space there, or choose the custom format, which needs none."
+        )
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
