@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 from pytest_django.fixtures import Settings
 
 from jobs import services
@@ -22,6 +22,7 @@ from jobs.secrets import seal
 from jobs.stores import default_storage, store_for
 from jobs.worker.runner import JobRun
 from tests import s3server, sample, servers
+from tests.waiting import until
 
 from .restoring import toolset
 
@@ -91,10 +92,15 @@ class Backups:
         return self.of(self.register(url, **columns), flags, storage)
 
     def of(self, database: Database, flags: Mapping[str, Any], storage: Storage | None = None) -> BackupJob:
-        job_id = services.enqueue_backup(database, flags, by=self.user, storage=storage)
-        return self.finish(job_id)
+        return self.finish(self.order(database, flags, storage))
+
+    def order(
+        self, database: Database, flags: Mapping[str, Any] | None = None, storage: Storage | None = None
+    ) -> uuid.UUID:
+        return services.enqueue_backup(database, flags or {}, by=self.user, storage=storage)
 
     def finish(self, job_id: uuid.UUID) -> BackupJob:
+        """Run what is due; the job's final row, which its queue row agrees with."""
         self.start().join(120)
         queued, row = QueuedJob.objects.get(id=job_id), BackupJob.objects.get(id=job_id)
         assert (queued.status, queued.last_error) == (row.status, row.error)
@@ -113,6 +119,14 @@ class Backups:
         thread = threading.Thread(target=work)
         thread.start()
         return thread
+
+    def until_dumping(self, job_id: uuid.UUID) -> None:
+        def dumping() -> bool:
+            row = BackupJob.objects.filter(id=job_id).first()
+            assert row is None or row.status in {"pending", "running"}, row.error
+            return row is not None and row.progress is not None
+
+        until(dumping, "the dump says how far it is")
 
     def artifact(self, row: BackupJob) -> bytes:
         return self.read(row, row.storage_key or "")
@@ -159,7 +173,14 @@ def _close_borrowed() -> None:
 
 def in_a_thread(work: Callable[[], object]) -> None:
     """Borrowing a connection takes the thread's own away, which here is the test's."""
-    thread = threading.Thread(target=work)
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
 
@@ -173,3 +194,56 @@ def folder(backups: Backups) -> Storage:
 @pytest.fixture
 def weed(s3_storage: Storage) -> s3server.S3Server:
     return s3server.shared()
+
+
+NOISE_BYTES = 12_000_000
+
+
+@pytest.fixture(scope="session")
+def noise(make_source: MakeSource) -> Source:
+    """A database of NOISE_BYTES that no codec makes smaller: more than one part of a multipart upload."""
+    rows, row = NOISE_BYTES // 10_000, 10_000 // 1_000
+    return make_source(
+        17,
+        f"""CREATE EXTENSION pgcrypto; CREATE TABLE noise (n int, bytes bytea);
+        ALTER TABLE noise ALTER bytes SET STORAGE EXTERNAL;
+        INSERT INTO noise SELECT n, (SELECT string_agg(gen_random_bytes(1000), '')
+        FROM generate_series(1, {row}) AS i WHERE n > 0) FROM generate_series(1, {rows}) AS n""",
+    )
+
+
+Fail = Callable[..., BackupJob]
+
+
+@pytest.fixture(scope="session")
+def shop(make_source: MakeSource) -> Source:
+    return make_source(17, "CREATE TABLE orders AS SELECT generate_series(1, 50) AS n")
+
+
+@pytest.fixture
+def fails(backups: Backups, shop: Source) -> Iterator[Fail]:
+    """Run the job and see that it failed, saying all of `words`. Around it all, an earlier good backup stays
+    as it is, nothing is left behind, and the next job of the same process completes."""
+    earlier = backups.take(shop.url, {}, name="earlier")
+    artifact, files = backups.artifact(earlier), backups.files()
+
+    def run(job_id: uuid.UUID, *words: str) -> BackupJob:
+        row = backups.finish(job_id)
+        assert row.status == "failed", row.error
+        assert [word for word in words if word not in (row.error or "")] == [], row.error
+        assert "defect" not in (row.error or "")
+        assert (row.storage_key, row.size, row.sha256) == (None, None, None)
+        return row
+
+    yield run
+    assert backups.files() == files
+    assert backups.scratch() == []
+    assert BackupCopy.objects.exclude(backup=earlier).count() == 0
+    assert backups.artifact(earlier) == artifact
+    backups.assert_whole(backups.take(shop.url, {}, name="next"))
+
+
+def ordered(
+    database: Database, flags: dict[str, Any] | None = None, storage: Storage | None = None
+) -> uuid.UUID:
+    return services.enqueue_backup(database, flags or {}, by=database.user, storage=storage)
