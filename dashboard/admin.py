@@ -6,13 +6,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db.models import PROTECT
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
 
 from jobs.admin.base import account
+from jobs.admin.deletion import Plan, confirmed
 from jobs.services import record
 
 if TYPE_CHECKING:
@@ -47,6 +51,20 @@ class AccountAdmin(BaseAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         return super().changelist_view(request, {"title": "Users"} | (extra_context or {}))
 
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        user = self.get_object(request, object_id)
+        if user is None or not self._may(request):
+            raise Http404(f"There is no user {object_id}.")
+
+        def destroy() -> HttpResponseBase:
+            record(account(request), "delete", user)
+            user.delete()
+            messages.success(request, f"The account {user.username} is gone.")
+            return redirect("admin:auth_user_changelist")
+
+        plan = _deletion(user, by=account(request))
+        return confirmed(self, request, plan, destroy, back=reverse("admin:auth_user_change", args=[user.pk]))
+
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self._may(request)
 
@@ -64,3 +82,26 @@ class AccountAdmin(BaseAdmin):
 
     def _may(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_superuser)
+
+
+def _deletion(user: User, *, by: User) -> Plan:
+    blocked = [f"It owns {what}. Delete them first, or make the account inactive." for what in _owned(user)]
+    if user == by:
+        blocked = ["It is your own account."]
+    return Plan(
+        title=f"Delete the account {user.username}",
+        word=user.username,
+        lost=["The account and its sessions."],
+        kept=["What it did stays in the activity, by name."],
+        blocked=blocked,
+    )
+
+
+def _owned(user: User) -> list[str]:
+    """ "3 databases", for every kind of object whose rows keep their owner from being deleted."""
+    kinds = [link for link in user._meta.related_objects if link.on_delete is PROTECT]
+    counts = [
+        (link, link.related_model._default_manager.filter(**{link.field.name: user}).count())
+        for link in kinds
+    ]
+    return [f"{count} {link.related_model._meta.verbose_name_plural}" for link, count in counts if count]

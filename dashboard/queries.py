@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db.models import Count, Q, QuerySet, Sum
 
 from jobs.admin.overview import with_backups
@@ -32,7 +32,7 @@ def idle_queues(workers: dict[str, dict[str, int]]) -> list[str]:
     return [queue for queue, found in workers.items() if not found["workers"]]
 
 
-def storages_of(user: AbstractUser | None) -> QuerySet[Storage]:
+def storages_of(user: User | None) -> QuerySet[Storage]:
     """What this person may use; every one for a superuser or a monitoring token (None)."""
     return Storage.objects.all() if user is None or user.is_superuser else usable_by(user)
 
@@ -51,7 +51,7 @@ def storage_state(storage: Storage, default: Storage) -> dict[str, Any]:
     }
 
 
-def status(user: AbstractUser | None) -> dict[str, Any]:
+def status(user: User | None) -> dict[str, Any]:
     """Workers, storages, and what is wrong in sentences (`problems`; empty when all is well)."""
     workers, default = workers_per_queue(), default_storage()
     storages = [storage_state(row, default) for row in storages_of(user).order_by("name")]
@@ -68,7 +68,7 @@ def status(user: AbstractUser | None) -> dict[str, Any]:
     return {"status": verdict, "problems": problems, "queues": workers, "storages": storages}
 
 
-def home(user: AbstractUser) -> dict[str, Any]:
+def home(user: User) -> dict[str, Any]:
     """What the first page shows."""
     databases = with_backups(visible_to(user, Database.objects.all())).select_related("user").order_by("name")
     jobs = visible_to(user, QueuedJob.objects.filter(status__in=["pending", "active"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from django.contrib.admin.views.decorators import staff_member_required
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
@@ -28,7 +28,7 @@ from jobs.storage.keys import safe_name
 def download(request: HttpRequest, backup_id: UUID) -> HttpResponseBase:
     """The stored dump. 404 for others' and for what is not stored, 206 or 416 for a Range, 503 with the
     reason when the storage does not deliver."""
-    assert isinstance(request.user, AbstractUser)  # noqa: S101
+    assert isinstance(request.user, User)  # noqa: S101
     backup = visible_to(request.user, BackupJob.objects.filter(pk=backup_id)).first()
     if backup is None:
         raise Http404(f"There is no backup {backup_id}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -43,7 +43,7 @@ def status(request: HttpRequest) -> HttpResponse:
     has no worker or the default storage failed its test."""
     if _has_token(request):
         found = queries.status(None)
-    elif isinstance(request.user, AbstractUser) and request.user.is_active:
+    elif isinstance(request.user, User) and request.user.is_active:
         found = queries.status(request.user)
     else:
         body = {"error": "Log in, or send METRICS_TOKEN: `Authorization: Bearer …`."}

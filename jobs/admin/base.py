@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
@@ -45,6 +46,16 @@ class OwnerFilter(admin.RelatedOnlyFieldListFilter):
         self.title = "owner"
 
 
+class SteadyList(ChangeList):
+    """Django counts first and reads later; a row that a worker adds in between would come without the bar
+    of actions, and the page's script would stumble over it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        self.show_admin_actions = bool(self.result_list)
+
+
 class OwnedAdmin(TypedAdmin[Row]):
     """Rows of others do not exist here: lists leave them out, their pages answer as for a missing object."""
 
@@ -65,6 +76,9 @@ class OwnedAdmin(TypedAdmin[Row]):
         if found is None:
             raise Http404(f"There is no {self.opts.verbose_name} {object_id}.")
         return found
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SteadyList
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         title = {"title": self.page_title or str(self.opts.verbose_name_plural).capitalize()}

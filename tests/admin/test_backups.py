@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 import pytest
+from django.core.paginator import Paginator
 from django.db.models.functions import Now
 
 from jobs.models import BackupJob, QueuedJob, Storage
@@ -154,3 +155,20 @@ def test_the_list_needs_no_more_queries_for_more_rows(
         stored_backup(ada.database, ada.storage)
     with django_assert_max_num_queries(20):
         assert ada.client.get(LIST).status_code == 200
+
+
+def test_a_row_added_while_the_list_is_made_comes_with_the_actions(
+    ada: Belongings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the page's script finds a row to choose and no bar to act with."""
+    BackupJob.objects.filter(user=ada.user).delete()
+    count = Paginator.count.func  # type: ignore[attr-defined]
+
+    def counted_before_the_insert(self: Paginator[Any]) -> int:
+        number: int = count(self)
+        ended(ada, "running")
+        return number
+
+    monkeypatch.setattr(Paginator, "count", property(counted_before_the_insert))
+    page = ada.client.get(LIST).content.decode()
+    assert ('class="action-select"' in page) == ('name="index"' in page)

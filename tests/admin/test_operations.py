@@ -81,8 +81,23 @@ def test_accounts_are_a_superusers_business(ada: Belongings, superuser: User) ->
 
 
 def test_an_account_that_owns_something_stays(ada: Belongings, root: Client) -> None:
-    root.post(f"/admin/auth/user/{ada.user.pk}/delete/", {"post": "yes"})
+    url = f"/admin/auth/user/{ada.user.pk}/delete/"
+    page = root.post(url, {"word": "ada"}).content.decode()
+    assert "It owns 1 databases. Delete them first" in page
     assert User.objects.filter(pk=ada.user.pk).exists()
+
+
+def test_an_account_without_belongings_is_deleted_after_its_name_was_typed(user: User, root: Client) -> None:
+    url = f"/admin/auth/user/{user.pk}/delete/"
+    assert root.post(url, {"word": "eve"}).status_code == 400
+    root.post(url, {"word": "ada"})
+    assert not User.objects.filter(pk=user.pk).exists()
+
+
+def test_nobody_deletes_their_own_account(superuser: User, root: Client) -> None:
+    page = root.post(f"/admin/auth/user/{superuser.pk}/delete/", {"word": "root"}).content.decode()
+    assert "your own account" in page
+    assert User.objects.filter(pk=superuser.pk).exists()
 
 
 def test_what_people_did_is_listed(ada: Belongings) -> None:

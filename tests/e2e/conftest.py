@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from pgbr.ports import free_port
 from tests.waiting import until
@@ -100,6 +100,11 @@ def chromium() -> Iterator[Browser]:
 OpenPage = Callable[..., Page]
 
 
+def _bad(line: ConsoleMessage) -> bool:
+    """Chrome's hints on style ("verbose") are no complaints."""
+    return line.type in ("error", "warning")
+
+
 @pytest.fixture
 def open_page(chromium: Browser, site: Site) -> Iterator[OpenPage]:
     """A page of a fresh profile: `open_page(width, scheme)`. At the end nothing may have complained: no
@@ -113,7 +118,7 @@ def open_page(chromium: Browser, site: Site) -> Iterator[OpenPage]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
-        page.on("console", lambda line: complaints.append(f"{page.url}: {line.type}: {line.text}"))
+        page.on("console", lambda line: complaints.append(f"{page.url}: {line.text}") if _bad(line) else None)
         page.on(
             "response",
             lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None,

@@ -36,7 +36,7 @@ def full_instance(site: Site, tmp_path: Path) -> Belongings:
     for status in ("running", "failed"):
         BackupJob.objects.create(
             user=root, database=database, database_name=NAME, status=status, error=ERROR, log=ERROR * 20,
-            warnings=[ERROR], started_at=backup.started_at, progress={"share": 0.4, "bytes": 5, "table": NAME},
+            warnings=[ERROR], started_at=backup.started_at, progress={"share": 0.4, "table": NAME},
         )  # fmt: skip
     WorkerProcess.objects.create(name="host:1:" + "f" * 60, host="host", pid=1, role="backup", concurrency=5)
     waiting = root.queuedjob_set.get(pk=job)
@@ -85,7 +85,7 @@ def test_every_page(open_page: OpenPage, full_instance: Belongings, width: int, 
     page.get_by_label("Username:").fill("root")
     page.get_by_label("Password:").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
-    shots = os.environ.get("PGBR_SCREENSHOTS")
+    shots = os.environ.get("SCREENSHOTS")
     too_wide = {}
     for name, url in urls_of(full_instance).items():
         page.goto(url)
