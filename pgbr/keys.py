@@ -17,15 +17,24 @@ from cryptography.fernet import Fernet
 def made_once(home: Path, name: str) -> str:
     """The key `name` under `home`/keys, made on the first call (mode 0600); safe among processes."""
     folder = home / "keys"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.mkdir(mode=0o711, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _give_to_owner(home, folder)
     path = folder / name
     with open(folder / ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            _write(
-                path, Fernet.generate_key().decode() if name == "encryption" else secrets.token_urlsafe(50)
-            )
+            key = Fernet.generate_key().decode() if name == "encryption" else secrets.token_urlsafe(50)
+            _write(path, key)
+            _give_to_owner(home, path)
     return path.read_text(encoding="ascii").strip()
+
+
+def _give_to_owner(home: Path, path: Path) -> None:
+    """Root working in another user's state folder leaves nothing there that this user could not read."""
+    if os.geteuid() == 0:
+        owner = home.stat()
+        os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _write(path: Path, key: str) -> None:

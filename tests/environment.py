@@ -14,8 +14,10 @@ OURS = "PGBR_TEST_HOME" not in os.environ
 # Backups and scratch of one process of pytest-xdist, so that what one test leaves is not another's.
 STATE = HOME / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
-for name in [name for name in os.environ if name.startswith(("STORAGE_", "PGBR_", "PG", "DATABASE_"))]:
-    del os.environ[name]
+INHERITED = {"PGBR_TEST_CACHE"}
+for name in set(os.environ) - INHERITED:
+    if name.startswith(("STORAGE_", "PGBR_", "PG", "DATABASE_")):
+        del os.environ[name]
 os.environ["PGBR_TEST_HOME"] = str(HOME)  # workers of pytest-xdist share the server of the first process
 os.environ["PGBR_HOME"] = str(HOME)
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's sync API runs a loop in this thread
@@ -23,10 +25,12 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's sync API runs a lo
 
 def _start() -> None:
     from pgbr import embedded
+    from tests import servers
 
     HOME.chmod(0o755)
     embedded.ensure(HOME)
     if OURS:
+        servers.open_session()
         atexit.register(_stop)
 
 
