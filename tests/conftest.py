@@ -25,6 +25,7 @@ from tests.workers import RunningWorker
 
 def pytest_configure() -> None:
     settings.BACKUP_FOLDER, settings.SCRATCH_FOLDER = STATE / "backups", STATE / "scratch"
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # many users are made here
 
 
 @pytest.fixture
