@@ -8,6 +8,7 @@ workers = 1
 threads = 16
 timeout = 60
 graceful_timeout = 20
+control_socket_disable = True  # nobody here would use it
 wsgi_app = "pgbr.wsgi:application"
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 
 # These neither need a database nor should they start one.
-WITHOUT_DATABASE = {"embedded_db", "help", "makemigrations", "collectstatic", "check", "--help", "--version"}
+WITHOUT_DATABASE = {"embedded_db", "help", "makemigrations", "check", "--help", "--version"}
 
 
 def main() -> None:
