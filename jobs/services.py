@@ -14,7 +14,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db import models, transaction
 
-from jobs.models import ActivityEvent, BackupJob, Database, QueuedJob, Storage
+from jobs.models import ActivityEvent, BackupCopy, BackupJob, Database, QueuedJob, Storage
 from jobs.models.activity import TimelineEvent
 from jobs.models.base import Queue
 from jobs.models.history import HISTORY, HistoryRow
@@ -121,9 +121,31 @@ def rerun_job(job_id: UUID, *, by: User) -> UUID:
     database = row.database
     if database is None:
         raise ServiceError(f"The database {row.database_name!r} of job {job_id} is not registered any more.")
-    storage_id = _payload(job_id).get("storage_id")
-    storage = usable_by(database.user).filter(id=storage_id).first() if storage_id else None
-    return enqueue_backup(database, row.flags, by=by, storage=storage)
+    return enqueue_backup(database, row.flags, by=by, storage=_storage_of(row, database))
+
+
+def _storage_of(row: BackupJob, database: Database) -> Storage | None:
+    """The storage an old job was told to use; None: as the database has it now."""
+    wanted = _chosen_storage(row.id)
+    if wanted is None:
+        return None
+    found = usable_by(database.user).filter(id=wanted).first()
+    if found is None:
+        raise ServiceError(
+            f"The storage that job {row.id} was told to use does not exist any more: back up "
+            f"{database.name!r} anew and choose another one."
+        )
+    return found
+
+
+def _chosen_storage(job_id: UUID) -> UUID | None:
+    queued = QueuedJob.objects.filter(id=job_id).values_list("payload", flat=True)
+    if not queued:  # purged by now: the artifact still lies where it was put
+        return BackupCopy.objects.filter(backup_id=job_id).values_list("storage_id", flat=True).first()
+    try:
+        return UUID(str(queued[0]["storage_id"]))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _history(job_id: UUID, by: User) -> HistoryRow:
@@ -132,11 +154,6 @@ def _history(job_id: UUID, by: User) -> HistoryRow:
         if row is not None and (by.is_superuser or row.user_id == by.pk):
             return row
     raise NotFound(f"No job {job_id} is in the history.")
-
-
-def _payload(job_id: UUID) -> dict[str, Any]:
-    payload = QueuedJob.objects.filter(id=job_id).values_list("payload", flat=True).first()
-    return payload if isinstance(payload, dict) else {}
 
 
 def record(by: User, action: str, subject: models.Model, **detail: Any) -> None:
