@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob, QueuedJob, Storage
 from jobs.models.storage import CopyState
-from jobs.services import NotFound, ServiceError, record
+from jobs.services import NotFound, ServiceError, record, visible_to
 from jobs.storage.base import Store, StoreError
 from jobs.storage.keys import globals_key, manifest_key
-from jobs.stores import store_for
+from jobs.stores import store_for, usable_by
 
 
 def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
@@ -27,8 +27,10 @@ def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
 
 
 def delete_backup(backup: BackupJob, *, by: User) -> None:
-    """Delete every copy's objects, then the history. Raises `ServiceError`, having kept the row and its
-    remaining copies, when the backup runs, is pinned, or a storage does not delete."""
+    """Delete every copy's objects, then the history. Raises `NotFound`, or `ServiceError`, having kept the
+    row and its remaining copies, when the backup runs, is pinned, or a storage does not delete."""
+    if not visible_to(by, BackupJob.objects.filter(id=backup.id)).exists():
+        raise NotFound(f"There is no backup {backup.id}.")
     if QueuedJob.objects.filter(id=backup.id, status__in=["pending", "active"]).exists():
         raise ServiceError(f"Backup {backup.id} has not ended yet: cancel it first.")
     if backup.pinned:
@@ -49,13 +51,24 @@ def _delete_copy(copy: BackupCopy) -> None:
         for key in (copy.storage_key, globals_key(copy.storage_key), manifest_key(copy.storage_key)):
             store.delete(key)
     except (StoreError, CannotDecrypt) as error:
-        BackupCopy.objects.filter(id=copy.id).update(error=str(error))
+        state = copy.state if _is_whole(copy) else CopyState.DELETING
+        BackupCopy.objects.filter(id=copy.id).update(state=state, error=str(error))
         raise ServiceError(f"The copy in {copy.storage.name!r} could not be deleted: {error}") from error
     copy.delete()
 
 
+def _is_whole(copy: BackupCopy) -> bool:
+    """Is it still there, so that it can be restored from? A storage that never deletes keeps it."""
+    try:
+        return store_for(copy.storage).stat(copy.storage_key).size == copy.size
+    except (StoreError, CannotDecrypt):
+        return False
+
+
 def probe_storage(storage: Storage, *, by: User) -> dict[str, Any]:
-    """Try put, get, list and delete: each None or the reason why not; kept in the row."""
+    """Try put, get, list and delete: each None or the reason why not; kept in the row. Raises `NotFound`."""
+    if not (by.is_superuser or usable_by(by).filter(id=storage.id).exists()):
+        raise NotFound(f"No storage is called {storage.name!r}.")
     try:
         store = store_for(storage)
         store.prepare()
