@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from jobs import scratch
+from jobs.crypto import CannotDecrypt
 from jobs.models import Database
 from jobs.pgtools import server
 from jobs.pgtools.conninfo import Conninfo
@@ -27,8 +28,11 @@ from jobs.targets import conninfo_for, parse, remember_facts
 def register(owner: User, name: str, url: str, *, by: User, **tls: str) -> Database:
     """A new row for `owner`. `tls`: sslmode, ca_certificate, client_certificate, client_key.
 
-    Raises `InvalidConninfo` for a URL or TLS material that cannot be used, `ServiceError` for the name.
+    Raises `InvalidConninfo` for a URL or TLS material that cannot be used, `ServiceError` for the name or
+    where `by` may not act for `owner`.
     """
+    if by.pk != owner.pk and not by.is_superuser:
+        raise ServiceError("Only a superuser registers databases for somebody else.")
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise ServiceError("A database needs a name of 1 to 100 printable characters.")
     parse(url, owner=owner, **tls)
@@ -84,5 +88,5 @@ def reachable(database: Database) -> str | None:
     try:
         with session(conninfo_for(database)):
             return None
-    except PgToolsError as error:
+    except (PgToolsError, CannotDecrypt) as error:
         return str(error)
