@@ -9,6 +9,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from jobs.crypto import CannotDecrypt
 from jobs.models import Storage
 from jobs.models.storage import Origin, StorageKind
 from jobs.secrets import seal, unseal
@@ -20,7 +21,8 @@ from jobs.storage.s3 import S3Store
 def store_for(row: Storage) -> Store:
     """The store behind a row. Raises `jobs.crypto.CannotDecrypt` when its secret cannot be read."""
     if row.kind == StorageKind.FOLDER:
-        return LocalStore(row.folder or settings.BACKUP_FOLDER)
+        folder = row.folder or settings.BACKUP_FOLDER
+        return LocalStore(folder, name=f"Storage {row.name!r} ({folder})")
     return S3Store(
         endpoint=row.endpoint,
         region=row.region,
@@ -29,6 +31,7 @@ def store_for(row: Storage) -> Store:
         secret=unseal(row.sealed_secret, f"The secret of storage {row.name!r}"),
         force_path_style=row.force_path_style,
         retry_seconds=settings.STORAGE_RETRY_SECONDS,
+        name=repr(row.name),
     )
 
 
@@ -77,12 +80,20 @@ def _following(origin: Origin, values: dict[str, Any], same_place: tuple[str, ..
         sealed = {"sealed_secret": seal(secret)}
         return Storage.objects.get_or_create(origin=origin, defaults=values | sealed)[0]
     changed = {name: value for name, value in values.items() if getattr(row, name) != value}
-    if secret and unseal(row.sealed_secret, f"The secret of storage {row.name!r}") != secret:
+    if secret and not _is_sealed_in(row, secret):
         changed["sealed_secret"] = seal(secret)
     if changed:
         Storage.objects.filter(id=row.id).update(**changed)
         row.refresh_from_db()
     return row
+
+
+def _is_sealed_in(row: Storage, secret: str) -> bool:
+    """Not when no key opens what is there (any more): then the settings' secret takes its place."""
+    try:
+        return unseal(row.sealed_secret, "") == secret
+    except CannotDecrypt:
+        return False
 
 
 def _retire(row: Storage | None) -> None:
