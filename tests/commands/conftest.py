@@ -73,24 +73,6 @@ def manage(transactional_db: None) -> Call:
     return run
 
 
-# Nobody logs in here, and hashing passwords would take most of these tests' time.
-
-
-@pytest.fixture
-def user(db: None) -> User:
-    return User.objects.create_user("ada", password=None)
-
-
-@pytest.fixture
-def other_user(db: None) -> User:
-    return User.objects.create_user("eve", password=None)
-
-
-@pytest.fixture
-def superuser(db: None) -> User:
-    return User.objects.create_superuser("root", password=None)
-
-
 @pytest.fixture
 def url(db: None) -> str:
     """Of a real database to back up: the test's own, whose role is no superuser."""

@@ -46,9 +46,17 @@ def test_waiting_for_a_job_that_fails_ends_with_1(manage: Call, shop: str, start
     assert "running" in said.err
 
 
+# A run in the background of a shell inherits that SIGINT is ignored, and so would all it starts.
+HEEDING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
 def start_waiting(*arguments: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "manage.py", *arguments, "--wait"],
+        [sys.executable, "-c", HEEDING, "manage.py", *arguments, "--wait"],
         cwd=CHECKOUT,
         env=process_environment(COLUMNS=100),
         stdin=subprocess.DEVNULL,
