@@ -6,24 +6,28 @@ naming the variable, what it holds and what it should be. Nothing falls back to 
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
-Value = TypeVar("Value")
+Value = TypeVar("Value", int, float)
+DATABASE_FORM = "postgresql://user:password@host:port/database, characters such as @ : / ? # % in it as %40 …"
 
 environ.Env.read_env(CHECKOUT / ".env")
-_env = environ.Env()
 
 
 def text(name: str, default: str = "") -> str:
-    return str(_env.str(name, default=default)).strip()
+    """As it is: django-environ would take a value that begins with $ for the name of another variable."""
+    return os.environ.get(name, "").strip() or default
 
 
 def secret(name: str) -> str:
@@ -34,14 +38,42 @@ def secret(name: str) -> str:
     if text(name):
         raise ImproperlyConfigured(f"Both {name} and {name}_FILE are set: keep one of them.")
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        content = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ImproperlyConfigured(f"{name}_FILE={path} cannot be read: {error}") from error
+    if not content:
+        raise ImproperlyConfigured(f"{name}_FILE={path} is an empty file: write the secret into it.")
+    return content
 
 
 def words(name: str) -> list[str]:
     """A comma-separated list; spaces around the items and empty items are dropped."""
     return [word for word in (part.strip() for part in text(name).split(",")) if word]
+
+
+def networks(name: str) -> list[str]:
+    """Addresses or networks, as in 10.0.0.7 or 10.0.0.0/8."""
+    for word in words(name):
+        try:
+            ipaddress.ip_network(word, strict=False)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name}={text(name)!r}: {word!r} is not an address or a network such as 10.0.0.0/8."
+            ) from None
+    return words(name)
+
+
+def url(name: str, default: str = "") -> str:
+    """An http or https address, without the slash at its end."""
+    given = text(name, default)
+    try:
+        parts = urlsplit(given)
+        fits = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        fits = False
+    if given and not fits:
+        raise ImproperlyConfigured(f"{name}={given!r} is not a URL such as https://pgbr.example.com.")
+    return given.rstrip("/")
 
 
 def integer(name: str, default: int, *, minimum: int, maximum: int = 2**53) -> int:
@@ -78,8 +110,8 @@ def _parsed(
         value = parse(given)
     except ValueError:
         raise ImproperlyConfigured(f"{name}={given!r} is not {what}.") from None
-    if not minimum <= float(value) <= maximum:  # type: ignore[arg-type]
-        raise ImproperlyConfigured(f"{name}={given!r} must lie between {minimum:g} and {maximum:g}.")
+    if not minimum <= value <= maximum:
+        raise ImproperlyConfigured(f"{name}={given!r} must lie between {minimum:.16g} and {maximum:.16g}.")
     return value
 
 
@@ -98,5 +130,43 @@ def database_url() -> str | None:
     return secret("DATABASE_URL") or None
 
 
-def is_set(name: str) -> bool:
-    return bool(os.environ.get(name, "").strip())
+def database(url: str) -> dict[str, Any]:
+    """A URL as Django's settings have it. No error shows it, for there is a password in it."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            found: dict[str, Any] = environ.Env.db_url_config(url)
+    except ValueError:
+        found = {}
+    if found.get("ENGINE") != "django.db.backends.postgresql" or not found["NAME"]:
+        raise ImproperlyConfigured(f"DATABASE_URL is not of the form {DATABASE_FORM}")
+    return found | {key: unquote(found[key]) for key in ("HOST", "NAME")}
+
+
+def direct_database_url() -> str:
+    """DATABASE_DIRECT_URL, or "" where DATABASE_URL serves for everything."""
+    given = secret("DATABASE_DIRECT_URL")
+    if given and not given.startswith(("postgresql://", "postgres://")):
+        raise ImproperlyConfigured(f"DATABASE_DIRECT_URL is not of the form {DATABASE_FORM}")
+    return given
+
+
+def storage() -> dict[str, Any] | None:
+    """What STORAGE_… say of an S3-compatible storage; None without STORAGE_BUCKET."""
+    chosen = {
+        "endpoint": url("STORAGE_ENDPOINT"),
+        "region": text("STORAGE_REGION", "us-east-1"),
+        "bucket": text("STORAGE_BUCKET"),
+        "prefix": text("STORAGE_PREFIX").strip("/"),
+        "access_key_id": secret("STORAGE_ACCESS_KEY_ID"),
+        "secret_access_key": secret("STORAGE_SECRET_ACCESS_KEY"),
+        "force_path_style": boolean("STORAGE_FORCE_PATH_STYLE", bool(text("STORAGE_ENDPOINT"))),
+    }
+    if chosen["bucket"]:
+        return chosen
+    for name in ("endpoint", "access_key_id", "secret_access_key"):
+        if chosen[name]:
+            raise ImproperlyConfigured(
+                f"STORAGE_{name.upper()} is set without STORAGE_BUCKET, so backups would go to the folder on "
+                "this machine: name the bucket, or leave the other STORAGE_ variables out."
+            )
+    return None

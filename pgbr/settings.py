@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import environ
-from django.core.exceptions import ImproperlyConfigured
-
 from pgbr import embedded, env, keys
 from pgbr.logs import LOGGING as LOGGING
 
@@ -23,7 +20,7 @@ EMBEDDED_DATABASE = _database_url is None
 
 def _database() -> dict[str, Any]:
     if _database_url is not None:
-        return dict(environ.Env.db_url_config(_database_url))
+        return env.database(_database_url)
     running = embedded.connection(PGBR_HOME)
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -36,8 +33,6 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
-if DATABASES["default"].get("ENGINE") != "django.db.backends.postgresql":
-    raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or postgres://.")
 DATABASES["default"]["OPTIONS"] = {
     # A half-open connection is noticed within a minute; a pooler in transaction mode is no trouble.
     "connect_timeout": 10,
@@ -53,24 +48,22 @@ DATABASES["default"]["CONN_MAX_AGE"] = 60
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
 # LISTEN needs a session of its own, which a pooler in transaction mode does not give.
-DATABASE_DIRECT_URL = env.secret("DATABASE_DIRECT_URL")
+DATABASE_DIRECT_URL = env.direct_database_url()
 
+# Empty ones are reported by pgbr.checks, with the way to make them.
+SECRET_KEY = env.secret("SECRET_KEY")
+ENCRYPTION_KEYS = [key.strip() for key in env.secret("ENCRYPTION_KEY").split(",") if key.strip()]
 if EMBEDDED_DATABASE:
-    SECRET_KEY = env.secret("SECRET_KEY") or keys.made_once(PGBR_HOME, "secret")
-    ENCRYPTION_KEYS = env.secret("ENCRYPTION_KEY").split(",") if env.secret("ENCRYPTION_KEY") else []
+    SECRET_KEY = SECRET_KEY or keys.made_once(PGBR_HOME, "secret")
     ENCRYPTION_KEYS = ENCRYPTION_KEYS or [keys.made_once(PGBR_HOME, "encryption")]
-else:
-    # Empty ones are reported by pgbr.checks, with the way to make them.
-    SECRET_KEY = env.secret("SECRET_KEY")
-    ENCRYPTION_KEYS = [key.strip() for key in env.secret("ENCRYPTION_KEY").split(",") if key.strip()]
 
 
 # The web ------------------------------------------------------------------------------------------
 
-BASE_URL = env.text("BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+BASE_URL = env.url("BASE_URL", "http://127.0.0.1:8000")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
-TRUSTED_PROXIES = env.words("TRUSTED_PROXIES")
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 METRICS_TOKEN = env.secret("METRICS_TOKEN")
 UPLOAD_MAX_BYTES = env.integer("UPLOAD_MAX_BYTES", 100 * 2**30, minimum=1)
 SSE_MAX_CLIENTS = env.integer("SSE_MAX_CLIENTS", 200, minimum=0)
@@ -162,17 +155,7 @@ SCRATCH_FOLDER = PGBR_HOME / "scratch"
 PGTOOLS_FOLDER = PGBR_HOME / "pgtools"
 PGBR_PG_BIN = env.words("PGBR_PG_BIN")
 
-ENVIRONMENT_STORAGE: dict[str, Any] | None = None
-if env.is_set("STORAGE_BUCKET"):
-    ENVIRONMENT_STORAGE = {
-        "endpoint": env.text("STORAGE_ENDPOINT"),
-        "region": env.text("STORAGE_REGION", "us-east-1"),
-        "bucket": env.text("STORAGE_BUCKET"),
-        "prefix": env.text("STORAGE_PREFIX").strip("/"),
-        "access_key_id": env.secret("STORAGE_ACCESS_KEY_ID"),
-        "secret_access_key": env.secret("STORAGE_SECRET_ACCESS_KEY"),
-        "force_path_style": env.boolean("STORAGE_FORCE_PATH_STYLE", bool(env.text("STORAGE_ENDPOINT"))),
-    }
+ENVIRONMENT_STORAGE = env.storage()
 STORAGE_RETRY_SECONDS = env.seconds("STORAGE_RETRY_SECONDS", 900)
 
 
