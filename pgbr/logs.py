@@ -1,6 +1,7 @@
 """One line an event: time, level, logger, message, then job=… queue=… attempt=… worker=… where known.
 
-Line breaks and other control characters are escaped, so nothing from outside can forge a line.
+Line breaks and other control characters are escaped, and the lines of a traceback are indented, so nothing
+from outside can forge a line.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class KeyValueFormatter(logging.Formatter):
         known = [(name, getattr(record, name, None)) for name in FIELDS]
         line += "".join(f" {name}={_escaped(str(value))}" for name, value in known if value is not None)
         if record.exc_info and record.exc_info[0] is not None:
-            line += "\n" + self.formatException(record.exc_info)
+            line += _indented(self.formatException(record.exc_info))
         return line
 
     def _prepared(self, record: logging.LogRecord) -> logging.LogRecord:
@@ -28,6 +29,11 @@ class KeyValueFormatter(logging.Formatter):
 
 def _escaped(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _indented(traceback: str) -> str:
+    """An exception's message may hold anything, line breaks too."""
+    return "".join(f"\n    {_escaped(line)}" for line in traceback.split("\n"))
 
 
 LOGGING: dict[str, Any] = {
