@@ -25,6 +25,8 @@ from jobs.worker.registry import Identity
 from jobs.worker.signals import WakePipe
 
 LAST_SECONDS = 10.0
+# A duty that comes rarely does not hold one of the server's connections meanwhile.
+KEEP_CONNECTION_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +62,10 @@ class DutyLoop:
         for duty in self._duties:
             if duty.due <= time.monotonic() and not self._stop.is_set():
                 self._perform(duty)
-        return max(
-            0.0, min((duty.due for duty in self._duties), default=time.monotonic() + 60) - time.monotonic()
-        )
+        pause = max(0.0, min(duty.due for duty in self._duties) - time.monotonic())
+        if pause > KEEP_CONNECTION_SECONDS:
+            connection.close()
+        return pause
 
     def _notice_absence(self) -> None:
         """After a stretch without a look at the house (outage, frozen machine), reap nothing at first."""
