@@ -121,9 +121,3 @@ def eve(other_user: User, belongings_of: MakeBelongings) -> Belongings:
 @pytest.fixture
 def root(superuser: User) -> Client:
     return browser(superuser)
-
-
-@pytest.fixture(autouse=True)
-def quick_passwords(settings: Any) -> None:
-    """The real hasher takes half a second a password."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from pytest_django.fixtures import Settings
 
 from pgbr.ports import free_port
 from tests.waiting import until
@@ -98,6 +99,12 @@ def chromium() -> Iterator[Browser]:
 
 
 OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(autouse=True)
+def real_hashes(settings: Settings) -> None:
+    """The site of these tests runs with the real settings: a quick hash would not let its user in."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
 
 
 def _bad(line: ConsoleMessage) -> bool:

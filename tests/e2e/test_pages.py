@@ -85,10 +85,12 @@ def test_every_page(open_page: OpenPage, full_instance: Belongings, width: int, 
     page.get_by_label("Username:").fill("root")
     page.get_by_label("Password:").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/admin/")
     shots = os.environ.get("SCREENSHOTS")
     too_wide = {}
     for name, url in urls_of(full_instance).items():
         page.goto(url)
+        assert page.url.endswith(url), f"{name}: led to {page.url}"
         sticks_out = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         if sticks_out > 0:
             too_wide[name] = sticks_out
