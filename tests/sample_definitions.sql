@@ -1,6 +1,6 @@
 -- The names in braces are filled in by sample.py.
 WITH ours AS (
-    SELECT oid FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'
+    SELECT oid FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' AND nspname <> 'information_schema'
 ), relations AS (
     SELECT * FROM pg_class WHERE relnamespace IN (SELECT oid FROM ours)
 )
