@@ -97,39 +97,43 @@ DISK_BYTES = 8_000_000
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder that takes DISK_BYTES: a file system of its own where one may be mounted, else by a limit on
-    the size of files, which a write meets in the same way."""
+def small_disk(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder that takes DISK_BYTES, and the remedy for it: a file system of its own where one may be
+    mounted, else a limit on the size of files, which a write meets in the same way."""
     folder = tmp_path / "small disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
-        yield folder
+        yield folder, "Free space"
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         return
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, before[1]))
-    yield folder
+    yield folder, "ulimit"
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_under_the_folder(backups: Backups, noise: Source, fails: Fail, small_disk: Path) -> None:
-    storage = Storage.objects.create(user=backups.user, name="nas", kind="folder", folder=str(small_disk))
-    fails(backups.order(backups.register(noise.url), {}, storage), str(small_disk), ".dump", "Free space")
-    assert [path for path in small_disk.rglob("*") if path.is_file()] == []
+def test_a_full_disk_under_the_folder(
+    backups: Backups, noise: Source, fails: Fail, small_disk: tuple[Path, str]
+) -> None:
+    disk, remedy = small_disk
+    storage = Storage.objects.create(user=backups.user, name="nas", kind="folder", folder=str(disk))
+    fails(backups.order(backups.register(noise.url), {}, storage), "'nas'", str(disk), ".dump", remedy)
+    assert [path for path in disk.rglob("*") if path.is_file()] == []
 
 
 def test_a_full_disk_under_the_scratch_folder(
-    backups: Backups, noise: Source, fails: Fail, small_disk: Path, settings: Settings
+    backups: Backups, noise: Source, fails: Fail, small_disk: tuple[Path, str], settings: Settings
 ) -> None:
     """Rows that shrink less than expected: the check of the free space lets them pass."""
-    usable, settings.SCRATCH_FOLDER = settings.SCRATCH_FOLDER, small_disk
+    disk, _ = small_disk
+    usable, settings.SCRATCH_FOLDER = settings.SCRATCH_FOLDER, disk
     row = fails(
-        backups.order(backups.register(noise.url), {"format": "directory"}), str(small_disk), "Free space"
+        backups.order(backups.register(noise.url), {"format": "directory"}), str(disk), "Free space there"
     )
     settings.SCRATCH_FOLDER = usable
     assert row.log
-    assert list(small_disk.iterdir()) == []
+    assert list(disk.iterdir()) == []
 
 
 def test_a_scratch_folder_with_too_little_room_is_refused_before_the_dump(
