@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
-import pytest
 from cryptography.fernet import Fernet
 from django.core.checks import CheckMessage
 from pytest_django.fixtures import Settings
 
 from pgbr import checks, keys
+from tests.workers import CHECKOUT
 
 
 def _make(home: Path, name: str) -> str:
@@ -56,10 +59,28 @@ def test_missing_keys_are_told_with_the_command_that_makes_them(settings: Settin
     assert made.startswith("from cryptography")
 
 
-def test_both_keys_missing_are_two_errors(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "settings", type("Empty", (), {"SECRET_KEY": "", "ENCRYPTION_KEYS": []}))
-    assert [number for number, _, _ in told(checks.keys())] == ["pgbr.E001", "pgbr.E002"]
-    assert "secrets.token_urlsafe" in told(checks.keys())[0][2]
+def test_a_command_without_keys_beside_a_database_url_names_both_and_does_not_start(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=CHECKOUT,
+        env={
+            "PATH": os.environ["PATH"],
+            "PGBR_HOME": str(tmp_path),
+            "DATABASE_URL": "postgresql://a:b@127.0.0.1/c",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode != 0
+    for name, remedy in (
+        ("SECRET_KEY", "secrets.token_urlsafe(50)"),
+        ("ENCRYPTION_KEY", "Fernet.generate_key()"),
+    ):
+        assert f"{name} is not set, and DATABASE_URL is." in told.stderr
+        assert remedy in told.stderr
+    assert "Traceback" not in told.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_key_that_is_none_is_told_by_its_place_and_not_shown(settings: Settings) -> None:
