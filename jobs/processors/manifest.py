@@ -46,7 +46,7 @@ def manifest(
             "settings": facts.database_settings,
             "extensions": facts.extensions,
             "bytes": facts.size_bytes,
-            "tables": len(source.weights.keys() - {LARGE_OBJECTS}),
+            "tables": len(source.weights.keys() - {LARGE_OBJECTS}) if source.counted else None,
         },
         "server_version": facts.version,
         "client_version": source.toolset.label,

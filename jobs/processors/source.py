@@ -24,18 +24,20 @@ from jobs.pgtools.toolset import Toolset
 
 @dataclass(frozen=True)
 class Source:
-    """`weights`: bytes of each table whose rows will be dumped. `warnings`: for the history."""
+    """`weights`: bytes of each table whose rows will be dumped, empty also if not `counted`. `warnings`: for
+    the history."""
 
     conninfo: Conninfo
     facts: ServerFacts
     toolset: Toolset
     weights: dict[str, int]
     warnings: list[str]
+    counted: bool = True
 
     @property
     def bytes(self) -> int:
-        """Of the rows to be dumped, as they lie in the server."""
-        return sum(self.weights.values())
+        """Of the rows to be dumped, as they lie in the server; the whole database where that is not known."""
+        return sum(self.weights.values()) if self.counted else self.facts.size_bytes or 0
 
 
 def toolsets() -> list[Toolset]:
@@ -72,4 +74,9 @@ def examine(conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name
         facts = server.inspect(connection)
         toolset = binaries.choose(facts.major, toolsets())
         warnings = require_matches(connection, flags)
-        return Source(conninfo, facts, toolset, tables(connection, flags), warnings)
+        try:
+            return Source(conninfo, facts, toolset, tables(connection, flags), warnings)
+        except QueryFailed as error:
+            # The dump is as good without: names that are not UTF-8 can be dumped and not be asked for.
+            warnings.append(f"How far the backup was could not be told. {error}")
+            return Source(conninfo, facts, toolset, {}, warnings, counted=False)
