@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from jobs.models import BackupJob, Storage
 from tests import sample, servers
 
-from .conftest import Backups, Source
+from .conftest import Backups, MakeSource, Source
 from .restoring import members, restore
 
 Samples = Callable[[int], Source]
@@ -109,3 +111,22 @@ def test_a_directory_backup_is_a_tar_of_bare_names(backups: Backups, samples: Sa
     names = members(backups.artifact(row))
     assert "toc.dat" in names
     assert not [name for name in names if "/" in name or name.startswith(".")]
+
+
+def test_names_that_are_not_utf8_are_backed_up_though_they_cannot_be_asked_for(
+    backups: Backups, make_source: MakeSource
+) -> None:
+    source = make_source(17)
+    source.server.drop_database(source.name)
+    statement = (
+        "CREATE DATABASE {} OWNER app ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
+    source.server.execute(sql.SQL(statement).format(sql.Identifier(source.name)))
+    with psycopg.connect(source.url, client_encoding="SQL_ASCII") as session:
+        session.execute(b"CREATE TABLE \"caf\xe9\" AS SELECT E'\\351'::text AS t, 7 AS n")
+    row = backups.take(source.url, {"format": "plain"})
+    assert_stored_as_recorded(backups, row)
+    assert "caf\xe9" in backups.artifact(row).decode("latin-1")
+    assert any("invalid byte sequence" in warning for warning in row.warnings)
+    assert row.manifest is not None
+    assert (row.manifest["database"]["encoding"], row.manifest["database"]["tables"]) == ("SQL_ASCII", None)
