@@ -10,6 +10,17 @@ WITHOUT_DATABASE = {"embedded_db", "help", "makemigrations", "check", "--help", 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pgbr.settings")
+    from django.core.exceptions import ImproperlyConfigured
+
+    from pgbr.accounts import LocalServerError
+
+    try:
+        run()
+    except (ImproperlyConfigured, LocalServerError) as error:
+        sys.exit(f"{error}")
+
+
+def run() -> None:
     from pgbr import embedded, env
 
     command = sys.argv[1] if len(sys.argv) > 1 else "help"

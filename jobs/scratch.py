@@ -9,14 +9,16 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from django.conf import settings
 
 LOCK = "lock"
 UNFINISHED = ".new-"
+UNFINISHED_SECONDS = 60  # far longer than it takes to lock a folder
 
 
 @contextmanager
@@ -26,21 +28,20 @@ def folder(name: str) -> Iterator[Path]:
     path = root / f"{name}-{secrets.token_hex(4)}"
     # It gets its name once it is locked: a sweep must not come in between.
     draft = root / f"{UNFINISHED}{path.name}"
-    draft.mkdir(mode=0o700)
-    descriptor = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with ExitStack() as stack:
+        draft.mkdir(mode=0o700)
+        stack.callback(shutil.rmtree, draft, ignore_errors=True)
+        descriptor = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        stack.callback(os.close, descriptor)
+        stack.callback(shutil.rmtree, path, ignore_errors=True)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         draft.rename(path)
         yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(descriptor)
 
 
 def sweep_orphans() -> int:
     """Remove what killed processes of this machine left behind. An upkeep duty."""
-    folders = [path for path in _root().iterdir() if not path.name.startswith(UNFINISHED)]
-    return sum(_remove_orphan(path) for path in folders)
+    return sum(_remove_orphan(path) for path in _root().iterdir())
 
 
 def trouble(error: OSError) -> str:
@@ -53,6 +54,11 @@ def trouble(error: OSError) -> str:
 
 def _remove_orphan(path: Path) -> int:
     with suppress(OSError):
+        if path.name.startswith(UNFINISHED) and time.time() - path.stat().st_mtime < UNFINISHED_SECONDS:
+            return 0
+        if not (path / LOCK).exists():  # killed before it was locked, or in the middle of removing it
+            shutil.rmtree(path, ignore_errors=True)
+            return 1
         descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import connection
 
@@ -12,7 +13,7 @@ from jobs.processors.control import Control
 from jobs.queue.connections import borrowed
 from jobs.queue.rows import Job
 
-STORED = {"storage_key": "none", "size": 1, "sha256": "0" * 64}
+STORED: dict[str, Any] = {"storage_key": "none", "size": 1, "sha256": "0" * 64}
 
 
 class Noop:

@@ -9,7 +9,7 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 
-def until(condition: Callable[[], Value], what: str, *, seconds: float = 30.0) -> Value:
+def until(condition: Callable[[], Value | None], what: str, *, seconds: float = 30.0) -> Value:
     """The first truthy value of `condition`; fails naming `what` when none comes within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:

@@ -24,10 +24,10 @@ HINTS = (
     (r"server version mismatch", "Install newer client tools: `python manage.py pgtools install MAJOR`."),
     (r"row-level security", "Use the tables' owner, or a role with BYPASSRLS."),
     (r"permission denied for", "Grant the role USAGE and SELECT, or membership of pg_read_all_data."),
+    (r"server closed the connection|terminating connection", "The server ended the session; see its log."),
     (r"lock timeout|LOCK TABLE", "Another session locks a table; run again later, or wait longer for locks."),
     (r"No space left on device", "Free space on this machine, or use a format that needs no scratch space."),
     (r"no matching", "Correct the pattern; names with upper-case letters need double quotes in it."),
-    (r"server closed the connection|terminating connection", "The server ended the session; see its log."),
 )
 # A failing LOCK TABLE quotes the names of all tables.
 LONGEST_ERROR = 600

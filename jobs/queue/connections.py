@@ -34,7 +34,7 @@ def is_outage(error: BaseException) -> bool:
 
 class _Shared:
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wrapper: BaseDatabaseWrapper | None = None
 
     @contextmanager
@@ -43,12 +43,17 @@ class _Shared:
             if self._wrapper is None:
                 self._wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
                 self._wrapper.inc_thread_sharing()
+            own = [
+                found for found in connections.all(initialized_only=True) if found.alias == DEFAULT_DB_ALIAS
+            ]
             connections[DEFAULT_DB_ALIAS] = self._wrapper
             try:
                 self._wrapper.close_if_unusable_or_obsolete()
                 yield
             finally:
                 del connections[DEFAULT_DB_ALIAS]
+                for wrapper in own:
+                    connections[DEFAULT_DB_ALIAS] = wrapper
 
 
 _shared = _Shared()

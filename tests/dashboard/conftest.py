@@ -1,5 +1,5 @@
 """The same accounts and belongings as in the admin's tests."""
 
-from tests.admin.conftest import ada, belongings_of, eve, quick_passwords, root
+from tests.admin.conftest import ada, belongings_of, eve, root
 
-__all__ = ["ada", "belongings_of", "eve", "quick_passwords", "root"]
+__all__ = ["ada", "belongings_of", "eve", "root"]

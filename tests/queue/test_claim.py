@@ -95,7 +95,7 @@ def test_eight_claimers_at_once_share_the_jobs_without_overlap(enqueue: Enqueue)
     assert max(largest) == 7
 
 
-def plan(statement: str, parameters: dict[str, object]) -> str:
+def plan(statement: str, parameters: dict[str, str | int]) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {statement}", parameters)
         return "\n".join(row[0] for row in cursor.fetchall())

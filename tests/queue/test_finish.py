@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
 import psycopg
@@ -92,14 +93,15 @@ def test_handing_back_refunds_the_attempt_and_resets_the_history(job: Job) -> No
 def test_nothing_can_be_written_without_the_claim(job: Job) -> None:
     finish.start(job)
     stranger = replace(job, claim_id=uuid.uuid4())
-    for write in (
+    writes: tuple[Callable[[], None], ...] = (
         lambda: finish.start(stranger),
         lambda: finish.progress(stranger, progress={"share": 1}),
         lambda: finish.complete(stranger, **STORED),
         lambda: finish.fail(stranger, "no"),
         lambda: finish.cancelled(stranger, "no"),
         lambda: finish.hand_back(stranger, "no"),
-    ):
+    )
+    for write in writes:
         with pytest.raises(ClaimLost):
             write()
     assert both(job) == ("active", "running")

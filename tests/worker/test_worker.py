@@ -78,13 +78,12 @@ def test_concurrency_holds_and_a_notification_starts_a_job_without_waiting_for_t
     until(ready, "the worker is ready")
     many(enqueue, 6, seconds=0.4)
     seen = set()
-    until(
-        lambda: (
-            seen.add(QueuedJob.objects.filter(status="active").count())
-            or QueuedJob.objects.filter(status="completed").count() == 6
-        ),
-        "all six ran",
-    )
+
+    def watched() -> bool:
+        seen.add(QueuedJob.objects.filter(status="active").count())
+        return QueuedJob.objects.filter(status="completed").count() == 6
+
+    until(watched, "all six ran")
     assert max(seen) == 2
 
 
