@@ -57,11 +57,18 @@ def mark_good(copy_id: UUID, *, size: int, sha256: str, has_globals: bool) -> No
 
 
 def clear(copy: BackupCopy) -> bool:
-    """Remove an object that has no verdict, then its row; whether that worked. The sweep tries again."""
+    """Remove an object that has no verdict, then its row; whether that worked. The sweep tries again.
+
+    Asks the database first: whatever made somebody believe that there is no verdict, a good copy stays.
+    """
+    with borrowed():
+        if BackupCopy.objects.filter(id=copy.id, state=CopyState.GOOD).exists():
+            return False
     try:
         store = store_for(copy.storage)
         store.discard(copy.storage_key, copy.upload_token)
         for key in (copy.storage_key, globals_key(copy.storage_key), manifest_key(copy.storage_key)):
+            store.discard_all(key)
             store.delete(key)
     except (StoreError, CannotDecrypt) as error:
         log.warning("could not clear away %s: %s", copy.storage_key, error, extra={"job": copy.backup_id})

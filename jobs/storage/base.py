@@ -152,6 +152,11 @@ class Store(ABC):
         """Remove the leftovers of the unfinished write `token` of `key`, and nothing else."""
 
     @abstractmethod
+    def discard_all(self, key: str) -> None:
+        """Remove the leftovers of every unfinished write of `key`, as far as the store lets them be found:
+        for a key that is one run's alone, whose process may have been killed before it could tell a token."""
+
+    @abstractmethod
     def prepare(self) -> None:
         """Create the folder or bucket when it is missing and that is allowed; fail early otherwise."""
 

@@ -22,7 +22,7 @@ from .base import (
     ignore_token,
     never,
 )
-from .local_folder import FOLDER, Folder, is_part, last_step, sync_folder
+from .local_folder import FOLDER, PART, Folder, is_part, last_step, sync_folder
 from .local_write import LocalWriter, part_stem
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # NONBLOCK: a FIFO must not hang us
@@ -102,6 +102,16 @@ class LocalStore(Store):
         with suppress(ObjectMissing):
             with self._folder.parent_fd(key) as parent, self._folder.errors(key, "discard its leftovers"):
                 os.unlink(token, dir_fd=parent)
+            self._folder.prune(key)
+
+    def discard_all(self, key: str) -> None:
+        stem = part_stem(key)
+        with suppress(ObjectMissing):
+            with self._folder.parent_fd(key) as parent, self._folder.errors(key, "discard its leftovers"):
+                for name in os.listdir(parent):
+                    if is_part(name) and name.startswith(stem) and "." not in name[len(stem) : -len(PART)]:
+                        with suppress(FileNotFoundError):
+                            os.unlink(name, dir_fd=parent)
             self._folder.prune(key)
 
     def prepare(self) -> None:

@@ -32,12 +32,8 @@ class LocalWriter(Writer):
         self._clean = True
         self._visible = False
         self.token = part_stem(key) + secrets.token_hex(8) + PART
+        on_token(self.token)  # before there is anything that a kill could leave behind
         self._parent, self._file = self._create()
-        try:
-            on_token(self.token)
-        except BaseException:
-            self.abort()
-            raise
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._must_be_open()

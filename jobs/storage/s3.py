@@ -122,6 +122,9 @@ class S3Store(Store):
         if token:
             self._bucket.briefly(lambda: self._bucket.abort_upload(key, token))
 
+    def discard_all(self, key: str) -> None:
+        self._bucket.briefly(lambda: self._bucket.abort_uploads(key))
+
     def prepare(self) -> None:
         """A key that may put but neither look at nor create the bucket passes: the upload will tell."""
         name = self._bucket.bucket

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from . import s3_client
 from .base import Stop, never
 from .retry import Patience
-from .s3_errors import UploadGone, translate
+from .s3_errors import Denied, NotImplementedByStore, UploadGone, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -84,3 +84,16 @@ class Bucket:
                 key,
                 lambda s3: s3.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id),
             )
+
+    def abort_uploads(self, key: str, *, but: str = "") -> None:
+        """End the multipart uploads of this very key, except one. Not every key pair may list them: then
+        they stay for the bucket's lifecycle rule."""
+        with suppress(Denied, NotImplementedByStore):
+            found = self.call(
+                "list its unfinished uploads",
+                key,
+                lambda s3: s3.list_multipart_uploads(Bucket=self.bucket, Prefix=key),
+            )
+            for upload in found.get("Uploads", []):
+                if upload["Key"] == key and upload["UploadId"] != but:
+                    self.abort_upload(key, upload["UploadId"])

@@ -103,14 +103,22 @@ class S3Writer(Writer):
         self._view, self._filled = memoryview(self._buffer), 0
 
     def _begin(self) -> None:
-        started = self._patience.run(
-            lambda: self._call(
+        tries = 0
+
+        def create() -> str:
+            nonlocal tries
+            tries += 1
+            started = self._call(
                 "start the upload",
                 lambda s3: s3.create_multipart_upload(**self._object(), **self._description()),
             )
-        )
-        self.token = started["UploadId"]
+            return started["UploadId"]
+
+        self.token = self._patience.run(create)
         self._on_token(self.token)
+        if tries > 1:  # an answer was lost, perhaps with it the name of an upload
+            with suppress(StoreError):
+                self._bucket.abort_uploads(self._key, but=self.token)
 
     def _send_buffer(self) -> None:
         if self._buffer is not None and self._filled:
