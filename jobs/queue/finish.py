@@ -7,31 +7,35 @@ NOTIFY, commit. So no reader sees half a verdict, and a zombie cannot write one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from jobs.models.activity import TimelineEvent
 from jobs.models.history import Status
 from jobs.queue import history, notify, sql
-from jobs.queue.rows import AlreadyEnded, ClaimLost, Job, execute, rows
+from jobs.queue.rows import AlreadyEnded, ClaimLost, Job, as_job, execute, rows
 from jobs.queue.timeline import note
 
 RETRY_DELAYS = (30, 120, 600, 3600)  # seconds before the second, third, … attempt
 
 
 @contextmanager
-def held(job: Job) -> Iterator[None]:
-    """A transaction in which the job cannot change hands. Raises `ClaimLost` or `AlreadyEnded`."""
+def held(job: Job, ending: Status | None = None) -> Iterator[bool]:
+    """A transaction in which the job cannot change hands; yields whether it is to be cancelled.
+
+    Raises `AlreadyEnded` when this claim has written `ending` before, else `ClaimLost`.
+    """
     with transaction.atomic():
         found = rows(sql.LOCK_HELD, {"id": job.id, "claim_id": job.claim_id})
         if not found:
             raise ClaimLost(job.id)
         if found[0]["status"] != "active":
-            raise AlreadyEnded(job.id)
-        yield
+            raise AlreadyEnded(job.id) if found[0]["status"] == ending else ClaimLost(job.id)
+        yield found[0]["cancelled"]
 
 
 def start(job: Job) -> None:
@@ -50,7 +54,7 @@ def progress(job: Job, **values: Any) -> None:
 def complete(job: Job, also: Callable[[], None] | None = None, **values: Any) -> None:
     """`values`: columns of the history table, such as size and sha256. `also` writes more in the same
     transaction."""
-    with held(job):
+    with held(job, Status.COMPLETED):
         if also is not None:
             also()
         _close(job, Status.COMPLETED, None, values)
@@ -58,8 +62,8 @@ def complete(job: Job, also: Callable[[], None] | None = None, **values: Any) ->
 
 def fail(job: Job, error: str, **values: Any) -> None:
     """Failed for good, or put back with growing delay while attempts are left."""
-    with held(job):
-        if job.attempts < job.max_attempts:
+    with held(job, Status.FAILED) as to_be_cancelled:
+        if job.attempts < job.max_attempts and not to_be_cancelled:
             delay = RETRY_DELAYS[min(job.attempts, len(RETRY_DELAYS)) - 1]
             _put_back(job, TimelineEvent.RETRY, error, delay=delay, refund=0)
         else:
@@ -67,14 +71,28 @@ def fail(job: Job, error: str, **values: Any) -> None:
 
 
 def cancelled(job: Job, reason: str, **values: Any) -> None:
-    with held(job):
+    with held(job, Status.CANCELLED):
         _close(job, Status.CANCELLED, reason, values)
 
 
 def hand_back(job: Job, reason: str, *, delay: float = 0.0) -> None:
-    """Waiting again after `delay` seconds, as if it had not been tried."""
-    with held(job):
-        _put_back(job, TimelineEvent.HANDED_BACK, reason, delay=delay, refund=1)
+    """Waiting again after `delay` seconds, as if it had not been tried; or cancelled, if that was asked for
+    meanwhile."""
+    with held(job, Status.CANCELLED) as to_be_cancelled:
+        if to_be_cancelled:
+            _close(job, Status.CANCELLED, "Cancelled.", {})
+        else:
+            _put_back(job, TimelineEvent.HANDED_BACK, reason, delay=delay, refund=1)
+
+
+def hand_back_unanswered(worker: str, known: Collection[UUID]) -> int:
+    """Put back what a claim gave to this process while its answer was lost: all it holds but does not know
+    of. The number of jobs."""
+    with transaction.atomic():
+        found = rows(sql.UNANSWERED, {"worker": worker, "known": list(known)})
+        for row in found:
+            hand_back(as_job(row, worker), "The answer to the claim was lost on its way to the worker.")
+    return len(found)
 
 
 def _close(job: Job, status: Status, error: str | None, values: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ class AlreadyEnded(Exception):
     """This very claim has written its verdict before; only the answer to that COMMIT got lost."""
 
     def __init__(self, job_id: UUID) -> None:
-        super().__init__(f"job {job_id} has been ended by this claim already")
+        super().__init__(f"job {job_id} has been ended so by this claim already")
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,13 @@ def as_job(row: Mapping[str, Any], worker: str) -> Job:
 
 def _columns(row: Mapping[str, Any]) -> dict[str, Any]:
     columns = {name: row[name] for name in QueueRow.__dataclass_fields__}
-    # Django's cursors give jsonb as text.
-    return columns | {"payload": json.loads(columns["payload"])}
+    return columns | {"payload": _parsed(columns["payload"])}
+
+
+def _parsed(payload: str) -> Any:
+    """Django's cursors give jsonb as text. What Python cannot read (numbers of 5000 digits, a thousand nested
+    lists) must not stop the claim, the reaper or a cancel: it is no payload, and the job fails by itself."""
+    try:
+        return json.loads(payload)
+    except (ValueError, RecursionError):
+        return None

@@ -50,10 +50,10 @@ RETURNING job.claim_id, job.cancel_requested_at IS NOT NULL AS cancelled
 """
 
 # Whoever holds this lock holds the job: the row cannot change hands until the transaction ends. A status
-# other than active means that this very claim has ended the job already (its COMMIT got through, the answer
-# did not).
+# other than active means that the job has ended under this very claim: by its holder (the COMMIT got through,
+# the answer did not) or by the reaper.
 LOCK_HELD = """
-SELECT status
+SELECT status, cancel_requested_at IS NOT NULL AS cancelled
 FROM job_queue
 WHERE id = %(id)s AND claim_id = %(claim_id)s
 FOR UPDATE
@@ -113,6 +113,15 @@ SELECT id, queue, user_id, payload, claim_id, attempts, max_attempts, stalls, sc
        locked_by, cancel_requested_at IS NOT NULL AS cancelled
 FROM job_queue
 WHERE status = 'active' AND locked_by = %(worker)s
+ORDER BY id
+FOR UPDATE
+"""
+
+# What a claim gave to a process that never got the answer.
+UNANSWERED = """
+SELECT id, queue, user_id, payload, claim_id, attempts, max_attempts, stalls, schedule_id, slot, created_at
+FROM job_queue
+WHERE status = 'active' AND locked_by = %(worker)s AND claim_id <> ALL(%(known)s)
 ORDER BY id
 FOR UPDATE
 """

@@ -22,6 +22,7 @@ from jobs.processors.control import Stop
 from jobs.queue import notify
 from jobs.queue.claim import claim
 from jobs.queue.connections import is_outage, refresh
+from jobs.queue.finish import hand_back_unanswered
 from jobs.queue.heartbeat import beat
 from jobs.queue.notify import Listener
 from jobs.queue.reap import take_back
@@ -47,6 +48,7 @@ class QueueProcess:
         self.running: dict[UUID, JobRun] = {}
         self._drain = drain
         self._drained = False
+        self._unanswered = False
         self._stopping_since: float | None = None
         self._stop_by: float | None = None
         self._next_beat = 0.0
@@ -78,6 +80,7 @@ class QueueProcess:
         try:
             refresh()
             self._inherit()
+            self._return_unanswered()
             self._beat_when_due()
             self._hear()
             self._claim()
@@ -121,11 +124,19 @@ class QueueProcess:
             take_back(self._predecessor)
             self._predecessor = None
 
+    def _return_unanswered(self) -> None:
+        """A claim whose answer got lost may have given us jobs: nobody else knows that they do not run."""
+        if self._unanswered:
+            hand_back_unanswered(self.identity.name, self.running.keys())
+            self._unanswered = False
+
     def _claim(self) -> None:
         if self._stop_by is not None:
             return
         free = self.concurrency - len(self.running)
+        self._unanswered = True
         jobs = claim(self.queue, free, self.identity.name)
+        self._unanswered = False
         for job in jobs:
             run = JobRun(job)
             self.running[job.claim_id] = run
@@ -192,6 +203,7 @@ class QueueProcess:
     def _leave(self) -> None:
         self._listener.close()
         try:
+            self._return_unanswered()
             registry.leave(self.identity)
         except Error as error:
             log.warning("could not sign off: %s", str(error).strip(), extra=self._fields)
