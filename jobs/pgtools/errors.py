@@ -58,6 +58,11 @@ class ToolFailed(PgToolsError):
         self.message = message
         super().__init__(message)
 
+    @property
+    def ended_from_outside(self) -> bool:
+        """By a signal; pg_dump and pg_restore turn SIGTERM into an exit status."""
+        return self.returncode < -1 or "terminated by user" in self.log
+
 
 class DumpTimedOut(PgToolsError):
     """The dump ran longer than the database's longest duration."""

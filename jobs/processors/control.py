@@ -10,9 +10,11 @@ from typing import TypeVar
 
 from django.db.utils import Error
 
+from jobs.pgtools.errors import ToolFailed
 from jobs.queue import connections
 
 Result = TypeVar("Result")
+LEAVING_SECONDS = 2.0
 
 
 class Stop(Enum):
@@ -35,6 +37,7 @@ class Control:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._leaving = threading.Event()
         self._why: Stop | None = None
         self._killers: list[Callable[[], None]] = []
 
@@ -53,6 +56,17 @@ class Control:
         for kill in killers:
             # Ending a tool gently takes seconds, which the caller's heartbeat does not have.
             threading.Thread(target=kill, daemon=True).start()
+
+    def leave(self) -> None:
+        """The worker is about to end: the job has the grace to finish, but may lose its tools before."""
+        self._leaving.set()
+
+    def check_tool(self, error: ToolFailed) -> None:
+        """Raises `Stopped` when a tool failed because it was to. A service manager that ends a worker signals
+        the tools as well (systemd does by default), and theirs may come first."""
+        self.check()
+        if error.ended_from_outside and self._leaving.wait(LEAVING_SECONDS):
+            raise Stopped(Stop.SHUTDOWN)
 
     def stopped(self) -> bool:
         return self._stopped.is_set()

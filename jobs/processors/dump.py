@@ -143,6 +143,7 @@ class Dump:
                     f"The dump took longer than the {self.max_duration} s that this database allows and was "
                     "stopped. Raise its longest duration, or back it up when the server is less busy."
                 ) from error
+            self.control.check_tool(error)
             raise
         self.control.check()
 

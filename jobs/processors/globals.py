@@ -24,7 +24,7 @@ def dump_globals(
     try:
         sql = _run(source, folder, environment, control, passwords=passwords)
     except ToolFailed as error:
-        control.check()
+        control.check_tool(error)
         return b"", f"The server's globals (roles) could not be saved: {error.message}"
     if passwords:
         return sql, None

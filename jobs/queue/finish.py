@@ -17,7 +17,7 @@ from django.db import transaction
 from jobs.models.activity import TimelineEvent
 from jobs.models.history import Status
 from jobs.queue import history, notify, sql
-from jobs.queue.rows import AlreadyEnded, ClaimLost, Job, as_job, execute, rows
+from jobs.queue.rows import AlreadyEnded, ClaimLost, Job, as_job, execute, rows, storable
 from jobs.queue.timeline import note
 
 RETRY_DELAYS = (30, 120, 600, 3600)  # seconds before the second, third, … attempt
@@ -96,6 +96,7 @@ def hand_back_unanswered(worker: str, known: Collection[UUID]) -> int:
 
 
 def _close(job: Job, status: Status, error: str | None, values: dict[str, Any]) -> None:
+    error = error and storable(error)
     execute(sql.FINISH, {"id": job.id, "claim_id": job.claim_id, "status": status.value, "error": error})
     history.finalise(job, status, error, **values)
     note(job.id, TimelineEvent(status.value), attempt=job.attempts, worker=job.worker, detail=error or "")
@@ -104,6 +105,7 @@ def _close(job: Job, status: Status, error: str | None, values: dict[str, Any]) 
 
 
 def _put_back(job: Job, event: TimelineEvent, reason: str, *, delay: float, refund: int) -> None:
+    reason = storable(reason)
     execute(
         sql.PUT_BACK,
         {

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from jobs.models import BackupJob, Database, Upload
 from jobs.models.history import HISTORY, Status
-from jobs.queue.rows import QueueRow
+from jobs.queue.rows import QueueRow, storable
 
 
 def start(job: QueueRow) -> None:
@@ -30,8 +30,14 @@ def put_back(job: QueueRow) -> None:
 
 def finalise(job: QueueRow, status: Status, error: str | None, **values: Any) -> None:
     """The final verdict, with what the processor found out (columns of the queue's history table)."""
-    closing = {"status": status, "error": error, "completed_at": Now()} | values
-    _write(job, closing)
+    kept = {name: _storable(value) for name, value in values.items()}
+    _write(job, {"status": status, "error": _storable(error), "completed_at": Now()} | kept)
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return storable(value) if isinstance(value, str) else value
 
 
 def update(job: QueueRow, **values: Any) -> None:

@@ -68,6 +68,11 @@ def execute(statement: str, parameters: Mapping[str, Any]) -> int:
         return int(cursor.rowcount)
 
 
+def storable(text: str) -> str:
+    """PostgreSQL keeps neither NUL nor half a surrogate pair; a verdict must not fail for what it quotes."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
 def as_row(row: Mapping[str, Any]) -> QueueRow:
     return QueueRow(**_columns(row))
 

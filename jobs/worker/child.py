@@ -29,7 +29,7 @@ from jobs.queue.reap import take_back
 from jobs.worker import registry
 from jobs.worker.registry import Identity
 from jobs.worker.runner import JobRun
-from jobs.worker.signals import WakePipe
+from jobs.worker.signals import WakePipe, leave_to_supervisor
 
 # After the grace: how long stopped jobs have to clean up and hand themselves back.
 LAST_SECONDS = 10.0
@@ -62,7 +62,7 @@ class QueueProcess:
     def run(self, ready: Callable[[], None]) -> None:
         """Until SIGTERM and all jobs have ended or gone back; with `drain`, until nothing is due."""
         pipe = WakePipe(signal.SIGTERM)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the supervisor sends SIGTERM
+        leave_to_supervisor()
         self._wake_loop = pipe.wake
         parent = os.getppid()
         ready()
@@ -98,6 +98,8 @@ class QueueProcess:
         grace = float(settings.SHUTDOWN_GRACE_SECONDS) if self._stopping_since is None else 0.0
         self._stopping_since, self._stop_by = now, now + grace
         self._next_beat = 0.0
+        for run in self.running.values():
+            run.control.leave()
         log.info("stopping: %d jobs have %g s to finish", len(self.running), grace, extra=self._fields)
 
     def _done(self) -> bool:

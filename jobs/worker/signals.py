@@ -33,7 +33,10 @@ class WakePipe:
 
     def wait(self, seconds: float, others: Iterable[int] = ()) -> list[int]:
         """Sleep until woken, one of the `others` is readable, or the time is up; the signals that came."""
-        select.select([self._read, *others], [], [], max(0.0, seconds))
+        waiting = select.poll()  # select() knows no descriptor above 1023, which a busy process may have
+        for descriptor in (self._read, *others):
+            waiting.register(descriptor, select.POLLIN)
+        waiting.poll(max(0.0, seconds) * 1000)
         try:
             received = os.read(self._read, 4096)
         except BlockingIOError:
@@ -47,6 +50,17 @@ class WakePipe:
             signal.signal(number, signal.SIG_DFL)
         os.close(self._read)
         os.close(self._write)
+
+
+def leave_to_supervisor() -> None:
+    """Ctrl-C and the closing of a terminal reach the whole group; the supervisor sends SIGTERM then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def wanted(number: int) -> list[int]:
+    """The signal, unless whoever started this process had it ignored (nohup)."""
+    return [] if signal.getsignal(number) is signal.SIG_IGN else [number]
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

@@ -22,7 +22,7 @@ from jobs.backoff import pause_after
 from jobs.processors.source import toolsets
 from jobs.worker.child import LAST_SECONDS, QueueProcess
 from jobs.worker.registry import Identity, new_name
-from jobs.worker.signals import WakePipe
+from jobs.worker.signals import WakePipe, wanted
 from jobs.worker.upkeep import UpkeepProcess
 
 READY_SECONDS = 60.0
@@ -62,7 +62,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Until a signal or, draining, until nothing is due; the exit code."""
-        pipe = self._pipe = WakePipe(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+        stops = [signal.SIGTERM, signal.SIGINT, *wanted(signal.SIGHUP)]
+        pipe = self._pipe = WakePipe(*stops, signal.SIGCHLD)
         # A collection in a child would write to, and so copy, every page it shares with this process.
         gc.freeze()
         # Asked once, before the forks: the children know the answers without asking again.
@@ -71,7 +72,7 @@ class Supervisor:
         while not self._over():
             self._fill_places()
             signals = pipe.wait(self._sleep(), [c.ready_fd for c in self._children if c.ready_fd >= 0])
-            if signal.SIGTERM in signals or signal.SIGINT in signals:
+            if not set(stops).isdisjoint(signals):
                 self._stop()
             self._hear_ready()
             self._reap()

@@ -22,7 +22,7 @@ from jobs.queue.connections import is_outage, refresh
 from jobs.queue.reap import quiet
 from jobs.worker import registry
 from jobs.worker.registry import Identity
-from jobs.worker.signals import WakePipe
+from jobs.worker.signals import WakePipe, leave_to_supervisor
 
 LAST_SECONDS = 10.0
 # A duty that comes rarely does not hold one of the server's connections meanwhile.
@@ -46,7 +46,7 @@ class DutyLoop:
         self._duties = duties
         self._stop = threading.Event()
         self._away = False
-        self._looked = time.monotonic()
+        self._looked = time.time()
 
     def run(self) -> None:
         while not self._stop.is_set():
@@ -68,8 +68,12 @@ class DutyLoop:
         return pause
 
     def _notice_absence(self) -> None:
-        """After a stretch without a look at the house (outage, frozen machine), reap nothing at first."""
-        now = time.monotonic()
+        """After a stretch without a look at the house (outage, frozen machine), reap nothing at first.
+
+        By the wall clock, like the database's: other clocks stand still while a machine sleeps, and do not
+        jump when the time is set.
+        """
+        now = time.time()
         if now - self._looked > settings.STALE_SECONDS / 2 + max(d.interval for d in self._duties):
             quiet.after_reconnect()
         self._looked = now
@@ -109,7 +113,7 @@ class UpkeepProcess:
     def run(self, ready: Callable[[], None]) -> None:
         """Until SIGTERM."""
         pipe = WakePipe(signal.SIGTERM)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the supervisor sends SIGTERM
+        leave_to_supervisor()
         parent = os.getppid()
         threads = [threading.Thread(target=loop.run, daemon=True) for loop in self._loops]
         for thread in threads:

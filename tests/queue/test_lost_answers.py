@@ -77,3 +77,12 @@ def test_a_payload_that_python_cannot_read_stops_nobody(enqueue: Enqueue, payloa
     again = claim("backup", 2, "w")
     assert [job.id for job in again] == [sound.id]
     finish.fail(replace(again[0]), "no")
+
+
+def test_a_verdict_may_quote_anything(enqueue: Enqueue) -> None:
+    enqueue()
+    (job,) = claim("backup", 1, "w")
+    finish.start(job)
+    finish.fail(job, "bad\0name \ud800", log="line\0", warnings=["\udcff"])
+    row = BackupJob.objects.get(id=job.id)
+    assert (row.error, row.log, row.warnings) == ("bad\ufffdname ?", "line\ufffd", ["?"])

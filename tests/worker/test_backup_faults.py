@@ -96,6 +96,33 @@ def test_sigterm_with_a_short_grace_puts_the_backup_back_without_a_trace(
     assert (claimed.at - signed_on.started_at).total_seconds() < 1
 
 
+def test_sigterm_to_every_process_at_once_puts_the_backup_back(
+    slow_backup: StartBackup, start_worker: StartWorker
+) -> None:
+    """As systemd stops a service: pg_dump is told as well, and its end is not the job's failure."""
+    backup = slow_backup(60)
+    worker = start_worker("--queue", "backup")
+    backup.wait_until_dumping()
+    tree = worker.pids()
+    worker.signal(signal.SIGTERM, dumps(backup.id))
+    worker.signal(signal.SIGTERM, tree)
+    assert worker.process.wait(30) == 0
+    assert (backup.queued.status, backup.row.status) == ("pending", "pending")
+    assert (backup.queued.attempts, backup.queued.stalls) == (0, 0)
+
+
+def test_a_closed_terminal_stops_the_worker_as_sigterm_does(
+    slow_backup: StartBackup, start_worker: StartWorker
+) -> None:
+    backup = slow_backup(60)
+    worker = start_worker("--queue", "backup", SHUTDOWN_GRACE_SECONDS=0.5)
+    backup.wait_until_dumping()
+    ours = [pid for pid in worker.pids() if pid not in dumps(backup.id)]  # it has a group of its own
+    worker.signal(signal.SIGHUP, ours)
+    assert worker.process.wait(30) == 0
+    assert (backup.queued.status, backup.queued.attempts, backup.queued.stalls) == ("pending", 0, 0)
+
+
 def frozen_and_taken_away(
     slow_backup: StartBackup, start_worker: StartWorker, second_queue: str
 ) -> tuple[RunningWorker, list[int]]:
