@@ -9,6 +9,8 @@ are read. All of it is gone when the process ends.
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -90,6 +92,7 @@ class House:
 @contextmanager
 def house(major: int, megabytes: int) -> Iterator[House]:
     """Everything there and at rest, with a database of that size on a server of that major."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all of it is stopped and removed
     call_command("migrate", verbosity=0)
     user = User.objects.create_superuser("bench")
     with ExitStack() as stack:
