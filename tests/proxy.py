@@ -42,6 +42,7 @@ class Proxy:
         self._busy_answers = 0
         self._losing = b""
         self._cut_after: int | None = None
+        self._answers: int | None = None
         self._listener = self._listen(0)
         self.port: int = self._listener.getsockname()[1]
         self.lost = threading.Event()  # an answer was lost
@@ -78,7 +79,16 @@ class Proxy:
         """Keep connections open but move no byte."""
         self._flow.clear()
 
+    def stall_after(self, answers: int) -> None:
+        """Stall once so many packets have come from the server."""
+        self._answers = answers
+
+    @property
+    def stalled(self) -> bool:
+        return not self._flow.is_set()
+
     def heal(self) -> None:
+        self._answers = None
         self._busy_answers, self._losing, self._cut_after = 0, b"", None
         self._flow.set()
         if self._listener.fileno() < 0:
@@ -125,6 +135,7 @@ class Proxy:
         source, sink = (pair.client, pair.server) if upwards else (pair.server, pair.client)
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                self._count(upwards=upwards)
                 self._flow.wait()
                 passed = self._upwards(pair, data) if upwards else self._downwards(pair, data)
                 if not passed:
@@ -133,6 +144,14 @@ class Proxy:
         pair.close()
         with self._lock:
             self._pairs.discard(pair)
+
+    def _count(self, *, upwards: bool) -> None:
+        with self._lock:
+            if self._answers is None or upwards:
+                return
+            self._answers -= 1
+            if self._answers < 0:
+                self._flow.clear()
 
     def _upwards(self, pair: _Pair, data: bytes) -> bool:
         with self._lock:

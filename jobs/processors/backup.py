@@ -59,7 +59,7 @@ class BackupProcessor:
             _clear(copy)
         with _explained(control), scratch.folder(f"{job.queue}-{job.id.hex[:8]}") as folder:
             scratch.sweep_orphans()
-            source = examine(order.conninfo, order.flags, folder, f"pgbr/{job.id}")
+            source = examine(order.conninfo, order.flags, folder, f"pgbr/{job.id}", control)
             control.check()
             order.store.prepare()
             with _stored(job, order, source, folder, control) as outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from enum import Enum
 from typing import TypeVar
@@ -87,6 +88,26 @@ class Control:
         except Error:
             self.check()
             raise
+
+    def interruptibly(self, work: Callable[[], Result]) -> Result:
+        """The result of `work`, which may wait where nothing wakes it, such as for a host that is silent:
+        in a thread of its own, that is left to itself once the job is told to stop. Raises `Stopped` then."""
+        future: Future[Result] = Future()
+        ended = threading.Event()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - carried to the job's thread
+                future.set_exception(error)
+            ended.set()
+
+        with self.killing(ended.set):
+            threading.Thread(target=run, daemon=True).start()
+            ended.wait()
+        if not future.done():
+            self.check()
+        return future.result()
 
     @contextmanager
     def killing(self, kill: Callable[[], None]) -> Iterator[None]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -20,6 +23,7 @@ from jobs.pgtools.server import ServerFacts
 from jobs.pgtools.sessions import end_sessions
 from jobs.pgtools.tables import require_matches, tables
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.control import Control
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,24 @@ def session(
     raise QueryFailed(f'Asking {conninfo.host_label} about database "{conninfo.dbname}" failed: {reason}')
 
 
-def examine(conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str) -> Source:
+def examine(
+    conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str, control: Control
+) -> Source:
     """Log in and look. Ends what an earlier run of this job left running there.
 
-    Raises `PgToolsError`: no login, a pooler, no client new enough, a pattern that matches nothing.
+    Raises `PgToolsError`: no login, a pooler, no client new enough, a pattern that matches nothing; `Stopped`
+    at once when the job is told to stop, also while the server does not answer.
     """
-    with session(conninfo, folder, application_name) as connection:
+    return control.interruptibly(lambda: _examine(conninfo, flags, folder, application_name, control))
+
+
+def _examine(
+    conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str, control: Control
+) -> Source:
+    with (
+        session(conninfo, folder, application_name) as connection,
+        control.killing(partial(_hang_up, connection)),
+    ):
         end_sessions(connection, application_name)
         facts = server.inspect(connection)
         toolset = binaries.choose(facts.major, toolsets())
@@ -80,3 +96,9 @@ def examine(conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name
             # The dump is as good without: names that are not UTF-8 can be dumped and not be asked for.
             warnings.append(f"How far the backup was could not be told. {error}")
             return Source(conninfo, facts, toolset, {}, warnings, counted=False)
+
+
+def _hang_up(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Ends a session from another thread than the one that waits for its answer."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as connected:
+        connected.shutdown(socket.SHUT_RDWR)

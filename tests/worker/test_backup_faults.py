@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from jobs.models import BackupJob, Storage, TimelineLine, WorkerProcess
+from jobs.models import BackupJob, Database, Storage, TimelineLine, WorkerProcess
+from tests import servers
 from tests.conftest import StartWorker
+from tests.proxy import Proxy
 from tests.waiting import until
 from tests.worker.conftest import StartBackup
 from tests.workers import RunningWorker
@@ -175,6 +178,27 @@ def test_cancel_ends_the_dump_and_removes_what_it_wrote(
     assert backup.row.status == "cancelled"
     assert ((backup.row.completed_at or asked) - asked).total_seconds() < 8
     assert (dumps(backup.id), scratch(), backup.objects(), backup.parts()) == ([], [], set(), [])
+
+
+@pytest.mark.parametrize("answers", [0, 3])
+def test_cancel_does_not_wait_for_a_server_that_does_not_answer(
+    make_database: Callable[..., Database], start_worker: StartWorker, answers: int
+) -> None:
+    """Neither while it logs in nor when the server falls silent under its questions."""
+    from jobs import services
+
+    server = servers.get(17)
+    with Proxy(("127.0.0.1", server.port)) as proxy:
+        proxy.stall_after(answers)
+        url = server.superuser_url().replace(f":{server.port}/", f":{proxy.port}/")
+        database = make_database(url)
+        job = services.enqueue_backup(database, {}, by=database.user)
+        start_worker("--queue", "backup")
+        until(lambda: proxy.stalled, "the server has fallen silent")
+        until(lambda: BackupJob.objects.filter(id=job, status="running").exists(), "the job runs")
+        services.cancel_job(job, by=database.user)
+        until(lambda: BackupJob.objects.get(id=job).status == "cancelled", "it is cancelled", seconds=8)
+        until(lambda: not scratch(), "no scratch is left")
 
 
 def test_a_killed_queue_process_takes_its_dump_with_it_and_the_next_one_finishes(
