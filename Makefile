@@ -85,9 +85,11 @@ lengths:
 	  'END { if (FNR > 300) { print FILENAME ": " FNR " lines, at most 300 are allowed"; exit 1 } }' {} \;  \
 	  | { ! grep . ; }
 
-# Workers and servers that are killed, stopped and cut off in the middle of their work.
+# Workers and servers that are killed, stopped and cut off in the middle of their work; then the same at random,
+# for SOAK_SECONDS (900), as SOAK_SEED says.
 chaos: setup-dev
 	$(PY) -m pytest tests/worker tests/embedded tests/storage/test_s3_outage.py $(PYTEST_ARGS)
+	$(PY) -m pytest tests/chaos -m chaos -s $(PYTEST_ARGS)
 
 bench: setup-dev
 	$(PY) -m bench.backup
