@@ -51,7 +51,7 @@ def test_soak(
     rounds = 0
     print(f"SOAK_SEED={SEED}")
     try:
-        while time.monotonic() < until_:
+        while time.monotonic() < deadline:
             house.done.clear()
             house.fill()
             ids += [
