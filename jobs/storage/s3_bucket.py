@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from . import s3_client
-from .base import Stop, never
+from .base import Stop, StoreError, never
 from .retry import Patience
-from .s3_errors import Denied, NotImplementedByStore, UploadGone, translate
+from .s3_errors import UploadGone, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -86,14 +86,18 @@ class Bucket:
             )
 
     def abort_uploads(self, key: str, *, but: str = "") -> None:
-        """End the multipart uploads of this very key, except one. Not every key pair may list them: then
-        they stay for the bucket's lifecycle rule."""
-        with suppress(Denied, NotImplementedByStore):
+        """End the multipart uploads of this very key, except one. Not every store lists them, and not to
+        every access key: then they stay for the bucket's lifecycle rule."""
+        try:
             found = self.call(
                 "list its unfinished uploads",
                 key,
                 lambda s3: s3.list_multipart_uploads(Bucket=self.bucket, Prefix=key),
             )
-            for upload in found.get("Uploads", []):
-                if upload["Key"] == key and upload["UploadId"] != but:
-                    self.abort_upload(key, upload["UploadId"])
+        except StoreError as error:
+            if error.transient:
+                raise
+            return
+        for upload in found.get("Uploads", []):
+            if upload["Key"] == key and upload["UploadId"] != but:
+                self.abort_upload(key, upload["UploadId"])
