@@ -30,4 +30,4 @@ VOLUME /var/lib/pgbr
 EXPOSE 8000
 
 # A worker is the same image with `python manage.py runworker`; it may be PID 1.
-CMD ["gunicorn", "--config", "gunicorn.conf.py", "--bind", "0.0.0.0:8000", "--no-control-socket"]
+CMD ["gunicorn", "--config", "gunicorn.conf.py", "--bind", "0.0.0.0:8000"]

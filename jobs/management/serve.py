@@ -51,16 +51,7 @@ class Pair:
         config = str(checkout / "gunicorn.conf.py")
         self._checkout = checkout
         self._commands = {
-            "dashboard": [
-                sys.executable,
-                "-m",
-                "gunicorn",
-                "--config",
-                config,
-                "--bind",
-                bind,
-                "--no-control-socket",
-            ],
+            "dashboard": [sys.executable, "-m", "gunicorn", "--config", config, "--bind", bind],
             "worker": [sys.executable, str(checkout / "manage.py"), "runworker"],
         }
         self._children: dict[str, subprocess.Popen[bytes]] = {}
