@@ -92,9 +92,10 @@ INSTALLED_APPS = [
     "schedules.apps.SchedulesConfig",
 ]
 MIDDLEWARE = [
+    "dashboard.middleware.ClientAddress",
+    "dashboard.middleware.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "dashboard.middleware.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -133,7 +134,7 @@ STATIC_URL = "static/"
 # Served from where the packages keep them: there is no collectstatic that could be forgotten.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
-LOGIN_URL = "admin:login"
+LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
