@@ -53,6 +53,7 @@ INTEGERS = frozenset(
         "tcp_user_timeout", "sslsni",
     }
 )  # fmt: skip
+LONGEST_CONNECT = 600
 ENCODE_HINT = "Characters such as @ : / ? # % in a password must be percent-encoded (%40 for @)."
 
 
@@ -95,7 +96,9 @@ def _complaint(text: str) -> str:
     return f"The URL cannot be read as postgresql://user:password@host:port/database. {ENCODE_HINT}"
 
 
-def _check_names(values: Mapping[str, str], trusted: bool) -> None:
+def _check_names(values: dict[str, str], trusted: bool) -> None:
+    if not trusted and values.get("gssencmode") == "prefer":
+        del values["gssencmode"]  # libpq's default, said by some URLs: with a ticket of the worker's, if any
     for name in sorted(values.keys() - TARGET - HARMLESS):
         if name == "sslrootcert" and values[name] == "system":
             continue
@@ -121,7 +124,7 @@ def _check_target(values: dict[str, str], trusted: bool) -> None:
     hosts = values.get("host", values.get("hostaddr", "")).split(",")
     if not all(hosts):
         raise InvalidConninfo("The URL names no host: postgresql://user:password@HOST:port/database.")
-    for host in hosts:
+    for host in [*hosts, *filter(None, values.get("hostaddr", "").split(","))]:
         _check_host(host, trusted)
     ports = values.get("port", "").split(",")
     if len(ports) not in (1, len(hosts)):
@@ -149,5 +152,7 @@ def _check_values(values: Mapping[str, str]) -> None:
     for name in sorted(INTEGERS & values.keys()):
         if not re.fullmatch(r"\d{1,9}", values[name], re.ASCII):
             raise InvalidConninfo(f"The URL's option {name} must be a whole number.")
+    if not 1 <= int(values.get("connect_timeout", "1")) <= LONGEST_CONNECT:
+        raise InvalidConninfo(f"The URL's connect_timeout must be from 1 to {LONGEST_CONNECT} seconds.")
     if values.get("sslmode", "prefer") not in SSLMODES:
         raise InvalidConninfo("The URL's sslmode must be one of: " + ", ".join(SSLMODES) + ".")
