@@ -24,6 +24,9 @@ from jobs.secrets import seal
 from jobs.services import ServiceError, record
 from jobs.targets import conninfo_for, parse, remember_facts
 
+LONGEST_SECONDS = 60.0
+LOGIN_SECONDS = 15  # whatever the URL's connect_timeout
+
 
 def register(owner: User, name: str, url: str, *, by: User, **tls: str) -> Database:
     """A new row for `owner`. `tls`: sslmode, ca_certificate, client_certificate, client_key.
@@ -61,12 +64,16 @@ def set_connection(database: Database, url: str, **tls: str) -> None:
 
 @contextmanager
 def session(conninfo: Conninfo) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A logged-in session on a user's server that is not behind a transaction pooler.
+    """A logged-in session on a user's server that is not behind a transaction pooler. Somebody waits for it,
+    and few can at once: it is cut off after `LONGEST_SECONDS`.
 
     Raises `PgToolsError`.
     """
-    with scratch.folder("session") as folder, source.session(conninfo, folder, "pgbr") as connection:
-        yield connection
+    with (
+        scratch.folder("session") as folder,
+        source.session(conninfo, folder, "pgbr", seconds=LONGEST_SECONDS, patience=LOGIN_SECONDS) as found,
+    ):
+        yield found
 
 
 def check(database: Database) -> dict[str, Any]:
@@ -79,6 +86,7 @@ def check(database: Database) -> dict[str, Any]:
         facts = asdict(server.inspect(connection))
         facts["missing_privileges"] = missing_privileges(connection, DumpFlags())
     facts["host"], facts["url"] = conninfo.host_label, conninfo.masked()
+    server.check_keepable(facts)
     remember_facts(database, facts)
     return facts
 

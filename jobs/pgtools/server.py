@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -28,6 +29,7 @@ FACTS = """
     FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
 """
 SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database()) AS size"
+MOST_CHARACTERS = 2_000_000
 PROVIDERS = {"c": "libc", "i": "icu", "b": "builtin", None: "libc"}
 
 
@@ -64,15 +66,33 @@ class ServerFacts:
 
 def inspect(conn: Session) -> ServerFacts:
     """Raises QueryFailed. Call `pooler.refuse_pooler` before, so that nothing is asked through one."""
-    with asking(conn), conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(FACTS).fetchone()
-    if row is None:
-        raise QueryFailed(f'The server does not list the database "{conn.info.dbname}".')
-    return _facts(row, _size(conn))
+    try:
+        with asking(conn), conn.cursor(row_factory=dict_row) as cursor:
+            row = cursor.execute(FACTS).fetchone()
+        if row is None:
+            raise QueryFailed(f'The server does not list the database "{conn.info.dbname}".')
+        facts = _facts(row, _size(conn))
+        check_keepable(asdict(facts))
+    except (TypeError, ValueError, LookupError, AttributeError):
+        raise QueryFailed("The server answers as no PostgreSQL does. Check the address.") from None
+    return facts
+
+
+def check_keepable(values: dict[str, Any]) -> None:
+    """Raises QueryFailed for what a JSON column does not take, or should not: anybody can write a server."""
+    try:
+        text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+        fits = len(text.encode()) <= MOST_CHARACTERS and "\\u0000" not in text
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise QueryFailed("What the server says of itself is too long, or no text. Check the address.")
 
 
 def _facts(row: dict[str, Any], size: int | None) -> ServerFacts:
     settings = dict(entry.split("=", 1) for entry in row.pop("settings") or ())
+    if not isinstance(row["version_num"], int) or not isinstance(row["version"], str):
+        raise TypeError("no version")
     return ServerFacts(
         size_bytes=size,
         locale_provider=PROVIDERS.get(row.pop("provider"), "unknown"),

@@ -18,12 +18,15 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import QueryFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.hints import login_message
+from jobs.pgtools.limit import Limit
 from jobs.pgtools.mask import mask
 from jobs.pgtools.server import ServerFacts
 from jobs.pgtools.sessions import end_sessions
 from jobs.pgtools.tables import require_matches, tables
 from jobs.pgtools.toolset import Toolset
 from jobs.processors.control import Control
+
+LONGEST_SECONDS = 900.0  # for all that is asked before a dump
 
 
 @dataclass(frozen=True)
@@ -51,20 +54,37 @@ def toolsets() -> list[Toolset]:
 
 @contextmanager
 def session(
-    conninfo: Conninfo, folder: Path, application_name: str
+    conninfo: Conninfo,
+    folder: Path,
+    application_name: str,
+    *,
+    seconds: float = LONGEST_SECONDS,
+    patience: int | None = None,
 ) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """A logged-in session that no pooler shares with others; `folder` is for the files that libpq reads.
+    It is cut off after `seconds`, and the login after `patience` (None: as the URL says).
 
     Raises `ConnectionFailed`, `PoolerDetected`, and `QueryFailed` when it breaks while in use.
     """
-    try:
-        with conninfo.connect(folder, application_name) as connection:
-            pooler.refuse_pooler(connection, lambda: conninfo.connect(folder, application_name))
-            yield connection
-    except psycopg.Error as error:
-        reason = login_message(mask(str(error), conninfo.secrets))
-    else:
-        return
+
+    def connect() -> psycopg.Connection[tuple[object, ...]]:
+        opened = conninfo.connect(folder, application_name, connect_timeout=patience)
+        limit.watch(opened)
+        return opened
+
+    with Limit(seconds) as limit:
+        try:
+            with connect() as connection:
+                pooler.refuse_pooler(connection, connect)
+                yield connection
+        except (psycopg.Error, QueryFailed) as error:
+            if not limit.over and isinstance(error, QueryFailed):
+                raise
+            reason = login_message(mask(str(error), conninfo.secrets))
+        else:
+            return
+    if limit.over:
+        reason = f"it was not done within {seconds:.0f} s. Is the server, or something before it, stuck?"
     raise QueryFailed(f'Asking {conninfo.host_label} about database "{conninfo.dbname}" failed: {reason}')
 
 
