@@ -20,6 +20,7 @@ else:
 
 # Where the objects lie. A copy remembers its storage and key only, so these must not move under it.
 PLACE = ("kind", "folder", "endpoint", "bucket")
+LINES = ("name", "folder", "region", "bucket", "prefix", "access_key_id")
 NEEDED = {StorageKind.FOLDER: ["folder"], StorageKind.S3: ["bucket", "access_key_id"]}
 STORED = "A secret is stored. Leave this empty to keep it."
 NEW = "Kept encrypted, shown to nobody again."
@@ -73,6 +74,9 @@ class StorageForm(StorageModelForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
+        for name in LINES:
+            if not str(values.get(name, "")).isprintable():
+                self.add_error(name, "Only printable characters are allowed.")
         kind = StorageKind(values.get("kind") or self.instance.kind)
         for name in NEEDED[kind]:
             if name in self.fields and not values.get(name) and name not in self.errors:

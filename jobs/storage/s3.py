@@ -20,7 +20,7 @@ from .base import (
 )
 from .s3_bucket import Bucket
 from .s3_client import Parameters
-from .s3_errors import Denied, RangeOutside
+from .s3_errors import Denied, RangeOutside, strange
 from .s3_upload import S3Writer
 
 if TYPE_CHECKING:
@@ -112,11 +112,15 @@ class S3Store(Store):
         after: dict[str, Any] = {}
         while True:
             page = self._page(prefix, after)
-            for found in page.get("Contents", []):
-                yield ObjectInfo(found["Key"], found["Size"], found["LastModified"])
-            if not page.get("IsTruncated"):
+            try:
+                found = [ObjectInfo(o["Key"], o["Size"], o["LastModified"]) for o in page.get("Contents", [])]
+                more = page.get("IsTruncated") and {"ContinuationToken": page["NextContinuationToken"]}
+            except KeyError:
+                raise strange(self._bucket.where(prefix), "list") from None
+            yield from found
+            if not more:
                 return
-            after = {"ContinuationToken": page["NextContinuationToken"]}
+            after = more
 
     def discard(self, key: str, token: str) -> None:
         if token:
@@ -178,6 +182,8 @@ class S3Store(Store):
             raise StoreError(f"{self._bucket.where(key)} was replaced while it was being read.") from error
         if "Range" in wanted and not answer.get("ContentRange", "").startswith(f"bytes {start}-"):
             raise StoreError(f"{self._bucket.where(key)}: the store does not answer ranges.")
+        if "ETag" not in answer:
+            raise strange(self._bucket.where(key), "read it")
         return answer["Body"], answer["ETag"]
 
     def _chunks(self, key: str, body: StreamingBody) -> Iterator[bytes]:

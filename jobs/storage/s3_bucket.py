@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from . import s3_client
 from .base import Stop, StoreError, never
 from .retry import Patience
-from .s3_errors import UploadGone, translate
+from .s3_errors import UploadGone, strange, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -52,6 +52,9 @@ class Bucket:
             return operation(client)
         except (BotoCoreError, ClientError, OSError) as error:
             raise translate(error, self.where(key), doing) from error
+        except (LookupError, TypeError, ValueError, RecursionError):
+            # Missing fields, dates that are none, redirects in a circle: botocore believes what it reads.
+            raise strange(self.where(key), doing) from None
 
     def quick(self, doing: str, key: str, operation: Callable[[S3Client], T]) -> T:
         return self.briefly(lambda: self.call(doing, key, operation))
@@ -68,7 +71,10 @@ class Bucket:
         return f"{place}, key {key}" if key else place
 
     def head(self, key: str) -> Head:
-        found = self.call("look at the object", key, lambda s3: s3.head_object(Bucket=self.bucket, Key=key))
+        return self.call("look at the object", key, lambda s3: self._head(s3, key))
+
+    def _head(self, s3: S3Client, key: str) -> Head:
+        found = s3.head_object(Bucket=self.bucket, Key=key)
         return Head(
             size=found["ContentLength"],
             modified=found["LastModified"],

@@ -6,7 +6,9 @@ of the same session is cheap. Clients are thread-safe, sessions are not, and nei
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10  # also the longest that one block of a body may wait to be sent
 READ_SECONDS = 60
+METADATA = frozenset({"fd00:ec2::254", "100.100.100.200", "::ffff:169.254.169.254"})
 _NO_FILE = (None, None, os.devnull, None)
 
 
@@ -37,7 +40,10 @@ class Parameters:
         """StoreError for an endpoint that cannot be used or would leak a password in messages."""
         if not self.endpoint:
             return
-        parts = urlsplit(self.endpoint)
+        try:
+            parts = urlsplit(self.endpoint)
+        except ValueError:
+            parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise StoreError("The storage's endpoint must look like https://s3.example.com[:port].")
         if "@" in parts.netloc or parts.query or parts.fragment:
@@ -86,7 +92,19 @@ def _create(parameters: Parameters) -> S3Client:
         )
     except (BotoCoreError, ValueError) as error:
         raise StoreError(f"The storage's settings cannot be used: {error}") from error
+    made.meta.events.register("before-send.s3", _refuse_metadata)
     return cast("S3Client", made)
+
+
+def _refuse_metadata(request: Any, **_: Any) -> None:
+    """No storage is link-local, but there clouds give out the credentials of the machine."""
+    host = urlsplit(request.url).hostname or ""
+    try:
+        found = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return  # the request will say so
+    if any(ipaddress.ip_address(address).is_link_local or address in METADATA for address in found):
+        raise StoreError("The storage's endpoint leads to this machine's own cloud services: not allowed.")
 
 
 def _shared_session() -> Session:

@@ -44,6 +44,7 @@ _BUSY = {
     "ConditionalRequestConflict", "InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable",
     "SlowDown", "Throttling", "ThrottlingException", "TooManyRequests", "RequestLimitExceeded",
 }  # fmt: skip
+LONGEST_DETAIL = 1000  # of what the store says
 _TLS_PERMANENT = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 
@@ -98,15 +99,22 @@ def translate(error: Exception, where: str, doing: str) -> StoreError:
     return StoreError(f"{said}the store does not answer ({_short(error)}). {advice}", transient=True)
 
 
+def strange(where: str, doing: str) -> StoreError:
+    """For an answer that botocore, or we, cannot make sense of."""
+    return StoreError(
+        f"{where}: cannot {doing}: the answer is none that an S3-compatible store gives. Check the endpoint."
+    )
+
+
 def _short(error: Exception) -> str:
-    return str(error).strip().rstrip(".") or type(error).__name__
+    return str(error)[:LONGEST_DETAIL].strip().rstrip(".") or type(error).__name__
 
 
 def _refused(error: ClientError, said: str) -> StoreError:
     answer = error.response.get("Error", {})
-    code = str(answer.get("Code", ""))
+    code = str(answer.get("Code", ""))[:100]
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    detail = str(answer.get("Message", "")).strip().rstrip(".")
+    detail = str(answer.get("Message", ""))[:LONGEST_DETAIL].strip().rstrip(".")
     text = f"{said}{code}: {detail}." if detail else f"{said}{code}."
     code = _SAME_AS.get(code, code)
     kind = _kind(code, status, detail)
