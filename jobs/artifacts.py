@@ -17,13 +17,15 @@ from jobs.storage.base import Store, StoreError
 from jobs.storage.keys import globals_key, manifest_key
 from jobs.stores import store_for, usable_by
 
+PATIENCE_SECONDS = 5.0  # with a store that is away: somebody waits, and holds a thread of the site
+
 
 def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
     """The copy to read from, the oldest good one. Raises `NotFound`."""
     copy = backup.copies.filter(state=CopyState.GOOD).select_related("storage").order_by("created_at").first()
     if copy is None:
         raise NotFound(f"Backup {backup.id} has no stored copy.")
-    return store_for(copy.storage), copy
+    return store_for(copy.storage, retry_seconds=PATIENCE_SECONDS), copy
 
 
 def delete_backup(backup: BackupJob, *, by: User) -> None:
@@ -70,7 +72,7 @@ def probe_storage(storage: Storage, *, by: User) -> dict[str, Any]:
     if not (by.is_superuser or usable_by(by).filter(id=storage.id).exists()):
         raise NotFound(f"No storage is called {storage.name!r}.")
     try:
-        store = store_for(storage)
+        store = store_for(storage, retry_seconds=PATIENCE_SECONDS)
         store.prepare()
         result: dict[str, Any] = asdict(store.probe(storage.prefix))
     except (StoreError, CannotDecrypt) as error:

@@ -18,8 +18,9 @@ from jobs.storage.local import LocalStore
 from jobs.storage.s3 import S3Store
 
 
-def store_for(row: Storage) -> Store:
-    """The store behind a row. Raises `jobs.crypto.CannotDecrypt` when its secret cannot be read."""
+def store_for(row: Storage, *, retry_seconds: float | None = None) -> Store:
+    """The store behind a row; one that is away is tried again for STORAGE_RETRY_SECONDS at most, or for
+    `retry_seconds` where somebody waits. Raises `jobs.crypto.CannotDecrypt` when no key opens its secret."""
     if row.kind == StorageKind.FOLDER:
         folder = row.folder or settings.BACKUP_FOLDER
         return LocalStore(folder, name=f"Storage {row.name!r} ({folder})")
@@ -30,7 +31,7 @@ def store_for(row: Storage) -> Store:
         access_key=row.access_key_id,
         secret=unseal(row.sealed_secret, f"The secret of storage {row.name!r}"),
         force_path_style=row.force_path_style,
-        retry_seconds=settings.STORAGE_RETRY_SECONDS,
+        retry_seconds=settings.STORAGE_RETRY_SECONDS if retry_seconds is None else retry_seconds,
         name=repr(row.name),
     )
 

@@ -44,7 +44,7 @@ def hint(text: str) -> str:
     return next((advice for pattern, advice in HINTS if re.search(pattern, text)), "")
 
 
-def with_hint(text: str, *, longest: int = 10_000) -> str:
+def with_hint(text: str, *, longest: int = 2_000) -> str:
     advice = hint(text)
     if len(text) > longest:
         text = f"{text[:longest]}…"

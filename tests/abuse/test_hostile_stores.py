@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from jobs import artifacts
+from jobs.models import Storage
+from jobs.secrets import seal
 from jobs.storage.base import StoreError
 from jobs.storage.s3 import S3Store
+from tests.admin.conftest import Belongings
 
 Answer = tuple[int, dict[str, str], bytes]
 LISTING = b"<ListBucketResult><Contents><Key>../x</Key><Size>1</Size>%s</Contents></ListBucketResult>"
@@ -114,3 +119,21 @@ def test_the_clouds_metadata_is_no_storage(endpoint: str) -> None:
 def test_an_endpoint_that_is_no_url() -> None:
     with pytest.raises(StoreError, match="must look like"):
         store("http://[::1")
+
+
+def test_a_store_that_is_always_busy_holds_no_thread_of_the_site(
+    store_that_says: Callable[[Answer], S3Store], eve: Belongings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "PATIENCE_SECONDS", 0.2)
+    endpoint = store_that_says((503, {}, b""))._bucket._parameters.endpoint
+    storage = Storage.objects.create(
+        user=eve.user,
+        name="busy",
+        endpoint=endpoint,
+        bucket="bucket",
+        access_key_id="AK",
+        sealed_secret=seal("s"),
+    )
+    started = time.monotonic()
+    assert eve.client.post(f"/admin/jobs/storage/{storage.pk}/test/").status_code == 302
+    assert time.monotonic() - started < 10
