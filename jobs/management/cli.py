@@ -7,6 +7,8 @@ nothing but JSON goes to stdout, one object a line.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -25,7 +27,7 @@ from jobs.services import NotFound, ServiceError
 from jobs.storage.base import StoreError
 
 REFUSED = 2
-INTERRUPTED = 130  # as a shell reports Ctrl-C
+INTERRUPTED, PIPE_CLOSED = 130, 141  # as a shell reports SIGINT and SIGPIPE
 NO_SUCH_TABLE = "42P01"
 
 
@@ -49,6 +51,10 @@ class PgbrCommand(BaseCommand):
             raise
         except (OperationalError, ProgrammingError) as error:
             raise _of_our_database(error) from error
+        except BrokenPipeError:
+            # Whoever reads has seen enough (`| head`); nor shall the last flush of stdout complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(PIPE_CLOSED) from None
 
     def say(self, line: str) -> None:
         self.stdout.write(line)

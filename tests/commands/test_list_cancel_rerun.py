@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +15,7 @@ from jobs.management import listing
 from jobs.models import BackupJob, QueuedJob
 from tests.commands.conftest import Call
 from tests.conftest import Enqueue
+from tests.workers import CHECKOUT, process_environment
 
 
 def a_backup(user: User, **columns: Any) -> BackupJob:
@@ -153,3 +157,24 @@ def test_an_id_that_is_none_is_a_usage_error(manage: Call, superuser: User) -> N
 
     assert (said.code, said.out) == (2, "")
     assert "invalid UUID value: '42'" in said.err
+
+
+def test_a_reader_that_leaves_early_is_no_defect(transactional_db: None, user: User) -> None:
+    for _ in range(3):
+        a_backup(user)
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "manage.py", "list_jobs", "--json", "--user", user.username]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=CHECKOUT,
+            env=process_environment(),
+            stdout=write,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(write)
+
+    assert (done.returncode, done.stderr) == (141, b"")
