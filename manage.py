@@ -5,7 +5,16 @@ import os
 import sys
 
 # These neither need a database nor should they start one.
-WITHOUT_DATABASE = {"embedded_db", "help", "makemigrations", "check", "--help", "--version"}
+WITHOUT_DATABASE = {
+    "embedded_db",
+    "doctor",
+    "pgtools",
+    "help",
+    "makemigrations",
+    "check",
+    "--help",
+    "--version",
+}
 
 
 def main() -> None:
@@ -17,14 +26,15 @@ def main() -> None:
     try:
         run()
     except (ImproperlyConfigured, LocalServerError) as error:
-        sys.exit(f"{error}")
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
 
 
 def run() -> None:
     from pgbr import embedded, env
 
     command = sys.argv[1] if len(sys.argv) > 1 else "help"
-    if env.database_url() is None and command not in WITHOUT_DATABASE:
+    if env.database_url() is None and command not in WITHOUT_DATABASE and not command.startswith("-"):
         embedded.ensure(env.home())
 
     from django.core.management import execute_from_command_line

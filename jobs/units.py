@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def in_bytes(count: float) -> str:
-    """In decimal units: 1234567 -> "1.2 MB"."""
-    size, unit = float(count), 0
-    while size >= 999.95 and unit < len(UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.0f} {UNITS[unit]}" if unit == 0 else f"{size:.1f} {UNITS[unit]}"
+    """In decimal units with three digits at least: "512 B", "15.3 MB", "1.25 GB"."""
+    if abs(count) < 1000:
+        return f"{count:.0f} B"
+    power = 1
+    while abs(count) >= 999.5 * 1000**power and power < len(UNITS):
+        power += 1
+    value = count / 1000**power
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f} {UNITS[power - 1]}"
 
 
 def in_time(seconds: float) -> str:
-    """192 -> "3m 12s", 4000 -> "1h 6m", 0.4 -> "0.4s"."""
-    if seconds < 10:
-        return f"{seconds:.1f}s"
+    """ "0.4s", "12s", "3m 12s", "2h 5m", "3d 4h"."""
+    if seconds < 0.95:
+        return f"{max(seconds, 0.0):.1f}s"
     whole = round(seconds)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    if hours >= 24:
-        return f"{hours // 24}d {hours % 24}h"
+    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
+    if days:
+        return f"{days}d {hours}h" if hours else f"{days}d"
     if hours:
-        return f"{hours}h {minutes}m"
-    return f"{minutes}m {rest}s" if minutes else f"{rest}s"
+        return f"{hours}h {minutes}m" if minutes else f"{hours}h"
+    if minutes:
+        return f"{minutes}m {whole % 60}s" if whole % 60 else f"{minutes}m"
+    return f"{whole}s"

@@ -5,19 +5,25 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parent.parent
 # Short: a unix socket's path must fit into 107 bytes.
 HOME = Path(os.environ.get("PGBR_TEST_HOME") or tempfile.mkdtemp(prefix="pgbr-t-", dir="/tmp"))
 OURS = "PGBR_TEST_HOME" not in os.environ
 # Backups and scratch of one process of pytest-xdist, so that what one test leaves is not another's.
 STATE = HOME / os.environ.get("PYTEST_XDIST_WORKER", "main")
 
-INHERITED = {"PGBR_TEST_CACHE"}
-for name in set(os.environ) - INHERITED:
+for name in set(os.environ) - {"PGBR_TEST_CACHE"}:
     if name.startswith(("STORAGE_", "PGBR_", "PG", "DATABASE_")):
         del os.environ[name]
+# Set but empty: what a checkout's .env says is not for its tests.
+for line in (CHECKOUT / ".env").read_text().splitlines() if (CHECKOUT / ".env").exists() else []:
+    os.environ[line.partition("=")[0].strip()] = ""
+# A run started in the background of a shell ignores Ctrl-C, and so would all it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["PGBR_TEST_HOME"] = str(HOME)  # workers of pytest-xdist share the server of the first process
 os.environ["PGBR_HOME"] = str(HOME)
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's sync API runs a loop in this thread
@@ -28,6 +34,7 @@ def _start() -> None:
     from tests import servers
 
     HOME.chmod(0o755)
+    embedded.SETTINGS["max_connections"] = "300"  # for twenty workers beside other tests
     embedded.ensure(HOME)
     if OURS:
         servers.open_session()

@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from jobs.units import in_bytes, in_time
+
 NOTHING = "\u2013"  # an en dash
 PERIODS = ((86400 * 365, "year"), (86400 * 30, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
-UNITS = ("kB", "MB", "GB", "TB", "PB")
 # An icon that differs in shape, so that a status is told without its colour.
 ICONS = {
     "pending": "○",
@@ -31,35 +32,13 @@ ICONS = {
 
 
 def size(count: object) -> str:
-    """Bytes in decimal units with three digits at least: "512 B", "15.3 MB", "1.25 GB". What is no number
-    (these come out of JSON too) is a dash."""
-    if not isinstance(count, int | float):
-        return NOTHING
-    if abs(count) < 1000:
-        return f"{count:.0f} B"
-    power = 1
-    while abs(count) >= 999.5 * 1000**power and power < len(UNITS):
-        power += 1
-    value = count / 1000**power
-    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-    return f"{value:.{digits}f} {UNITS[power - 1]}"
+    """Bytes. What is no number (these come out of JSON too) is a dash."""
+    return in_bytes(count) if isinstance(count, int | float) else NOTHING
 
 
 def duration(seconds: object) -> str:
-    """ "0.4s", "12s", "3m 12s", "2h 5m", "3d 4h"; a dash for what is no number."""
-    if not isinstance(seconds, int | float):
-        return NOTHING
-    if seconds < 0.95:
-        return f"{max(seconds, 0.0):.1f}s"
-    whole = round(seconds)
-    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
-    if days:
-        return f"{days}d {hours}h" if hours else f"{days}d"
-    if hours:
-        return f"{hours}h {minutes}m" if minutes else f"{hours}h"
-    if minutes:
-        return f"{minutes}m {whole % 60}s" if whole % 60 else f"{minutes}m"
-    return f"{whole}s"
+    """A dash for what is no number."""
+    return in_time(seconds) if isinstance(seconds, int | float) else NOTHING
 
 
 def between(start: datetime | None, end: datetime | None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from jobs.units import in_bytes, in_time
+
 
 def printable(text: str) -> str:
     """One line without control characters: a name or error from outside must not drive the terminal."""
@@ -13,29 +15,12 @@ def printable(text: str) -> str:
 
 
 def size(number: int | None) -> str:
-    """Bytes as B, kB, MB, GB or TB (powers of 1000); "-" when unknown."""
-    if number is None:
-        return "-"
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 999.5:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+    """Bytes; "-" when unknown."""
+    return "-" if number is None else in_bytes(number)
 
 
 def duration(seconds: float | None) -> str:
-    """E.g. "0.4 s", "12 s", "3m 12s", "2h 05m"; "-" when unknown."""
-    if seconds is None:
-        return "-"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60:02d}s"
-    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+    return "-" if seconds is None else in_time(seconds)
 
 
 def between(start: datetime | None, end: datetime | None) -> str:

@@ -24,7 +24,7 @@ class Status(models.TextChoices):
 
 
 def database_link(**options: Any) -> models.ForeignKey[Database | None]:
-    """Set to NULL by the database itself (see migration 0002), also when a row is deleted in plain SQL."""
+    """Set to NULL by the database itself (see migration 0003), also when a row is deleted in plain SQL."""
     return models.ForeignKey(Database, null=True, on_delete=models.DO_NOTHING, related_name="+", **options)
 
 

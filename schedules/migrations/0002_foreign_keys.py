@@ -6,7 +6,7 @@ from jobs.migrations._foreign_keys import on_delete
 
 
 class Migration(migrations.Migration):
-    dependencies = [("schedules", "0001_tables"), ("jobs", "0002_triggers_and_foreign_keys")]
+    dependencies = [("schedules", "0001_tables"), ("jobs", "0003_triggers_and_foreign_keys")]
 
     operations = [
         on_delete("backup_schedules", "database_id", "databases", "CASCADE"),

@@ -19,7 +19,7 @@ NO_NOTIFY = "DROP TRIGGER job_queue_notify ON job_queue; DROP FUNCTION job_queue
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0001_tables")]
+    dependencies = [("jobs", "0002_constraints_and_indexes")]
 
     operations = [
         migrations.RunSQL(NOTIFY_ON_INSERT, NO_NOTIFY),
