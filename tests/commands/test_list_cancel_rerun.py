@@ -83,7 +83,7 @@ def test_the_table_shows_why_a_job_failed(call: Call, superuser: User) -> None:
 
     said = call("list_jobs")
 
-    assert "1.23 MB" in said.out
+    assert "1.25 MB" in said.out
     assert "disk full\\x1b[31m" in said.out
     assert "\x1b" not in said.out
 
