@@ -142,4 +142,4 @@ def test_a_scratch_folder_with_too_little_room_is_refused_before_the_dump(
     usage = shutil.disk_usage(backups.root)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=5_000_000))
     job_id = backups.order(backups.register(noise.url), {"format": "directory"})
-    fails(job_id, str(backups.root / "scratch"), "5.0 MB are free", "about 7.5 MB", "choose the custom")
+    fails(job_id, str(backups.root / "scratch"), "5.00 MB are free", "about 7.5", "choose the custom")

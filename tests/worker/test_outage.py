@@ -46,7 +46,7 @@ class House:
             " RETURNING id",
             self.user,
             seal(source),
-            int(DATA_BYTES / (OUTAGE_SECONDS + 12)),
+            int(DATA_BYTES / (OUTAGE_SECONDS + 8)),
         )
 
     def manage(self, *arguments: str) -> None:
