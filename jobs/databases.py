@@ -12,11 +12,9 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from jobs import scratch
-from jobs.crypto import CannotDecrypt
 from jobs.models import Database
 from jobs.pgtools import server
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.privileges import missing_privileges
 from jobs.processors import source
@@ -89,12 +87,3 @@ def check(database: Database) -> dict[str, Any]:
     server.check_keepable(facts)
     remember_facts(database, facts)
     return facts
-
-
-def reachable(database: Database) -> str | None:
-    """None when the login works, else the reason."""
-    try:
-        with session(conninfo_for(database)):
-            return None
-    except (PgToolsError, CannotDecrypt) as error:
-        return str(error)
