@@ -29,10 +29,11 @@ class FakePooler:
     def __init__(self, url: str, size: int, mode: Mode, order: Order = "last") -> None:
         self._mode, self._order = mode, order
         self._servers = [psycopg.connect(url, sslmode="disable", gssencmode="disable") for _ in range(size)]
-        self._idle = deque(socket.socket(fileno=os.dup(conn.fileno())) for conn in self._servers)
+        self._sockets = [socket.socket(fileno=os.dup(conn.fileno())) for conn in self._servers]
+        self._idle = deque(self._sockets)
         self._returned = threading.Condition()
-        for idle in self._idle:
-            idle.setblocking(True)
+        for each in self._sockets:
+            each.setblocking(True)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -48,8 +49,8 @@ class FakePooler:
         self._listener.close()
         for conn in self._servers:
             conn.close()
-        for idle in self._idle:
-            idle.close()
+        for each in self._sockets:
+            each.close()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
