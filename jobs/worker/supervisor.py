@@ -20,6 +20,7 @@ from django.conf import settings
 
 from jobs.backoff import pause_after
 from jobs.processors.source import toolsets
+from jobs.storage import s3_client
 from jobs.worker.child import LAST_SECONDS, QueueProcess
 from jobs.worker.registry import Identity, new_name
 from jobs.worker.signals import WakePipe, wanted
@@ -64,6 +65,7 @@ class Supervisor:
         """Until a signal or, draining, until nothing is due; the exit code."""
         stops = [signal.SIGTERM, signal.SIGINT, *wanted(signal.SIGHUP)]
         pipe = self._pipe = WakePipe(*stops, signal.SIGCHLD)
+        s3_client.preload()
         # A collection in a child would write to, and so copy, every page it shares with this process.
         gc.freeze()
         # Asked once, before the forks: the children know the answers without asking again.
