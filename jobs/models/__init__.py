@@ -2,7 +2,7 @@
 
 from jobs.models.activity import ActivityEvent, TimelineLine
 from jobs.models.database import Database
-from jobs.models.history import BackupJob, HistoryRow, MigrationJob, RestoreJob
+from jobs.models.history import BackupJob, HistoryRow, MigrationJob, RestoreJob, WritingRow
 from jobs.models.queue import QueuedJob
 from jobs.models.storage import BackupCopy, Storage, Upload
 from jobs.models.worker import WorkerProcess
@@ -20,4 +20,5 @@ __all__ = [
     "TimelineLine",
     "Upload",
     "WorkerProcess",
+    "WritingRow",
 ]

@@ -28,6 +28,11 @@ def database_link(**options: Any) -> models.ForeignKey[Database | None]:
     return models.ForeignKey(Database, null=True, on_delete=models.DO_NOTHING, related_name="+", **options)
 
 
+def kept(name: str) -> models.Index:
+    """Over the few rows whose replaced database is still there."""
+    return models.Index(fields=["kept_until"], condition=Q(kept_name__isnull=False), name=name)
+
+
 class HistoryRow(Owned):
     """What the three history tables share."""
 
@@ -49,6 +54,27 @@ class HistoryRow(Owned):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class WritingRow(HistoryRow):
+    """What restores and migrations share: both write into a target database."""
+
+    mode = models.CharField(max_length=20, default="", help_text="new, empty, replace or existing.")
+    target_name = models.TextField(default="", help_text="The database as PostgreSQL knows it.")
+    # Names change in the swap, oids never do: they say which database is which, whatever happened since.
+    landed_oid = models.BigIntegerField(
+        null=True, help_text="Of the restored database, before it gets its name."
+    )
+    kept_name = models.TextField(null=True, help_text="What the replaced database is called now.")
+    kept_oid = models.BigIntegerField(null=True)
+    kept_until = models.DateTimeField(null=True)
+    undone_at = models.DateTimeField(null=True)
+    touched_at = models.DateTimeField(
+        null=True, help_text="When it began to write into a target where a rollback does not undo it."
+    )
+
+    class Meta:
+        abstract = True
 
 
 class BackupJob(HistoryRow):
@@ -84,7 +110,7 @@ class BackupJob(HistoryRow):
         ]
 
 
-class RestoreJob(HistoryRow):
+class RestoreJob(WritingRow):
     queue = Queue.RESTORE
 
     database = database_link()
@@ -93,20 +119,18 @@ class RestoreJob(HistoryRow):
     backup = models.ForeignKey(BackupJob, null=True, on_delete=models.SET_NULL)
     upload = models.ForeignKey("jobs.Upload", null=True, on_delete=models.SET_NULL)
     source_name = models.TextField(default="")
-    mode = models.CharField(max_length=20, default="", help_text="new, empty, replace or existing.")
-    target_name = models.TextField(default="", help_text="The database as PostgreSQL knows it.")
-    kept_name = models.TextField(null=True, help_text="What the replaced database is called now.")
-    kept_until = models.DateTimeField(null=True)
-    undone_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "restore_jobs"
         verbose_name = "restore"
         constraints = [one_of("status", Status, "restore_jobs_status")]
-        indexes = [models.Index(fields=["user", "-created_at"], name="restore_jobs_user")]
+        indexes = [
+            models.Index(fields=["user", "-created_at"], name="restore_jobs_user"),
+            kept("restore_jobs_kept"),
+        ]
 
 
-class MigrationJob(HistoryRow):
+class MigrationJob(WritingRow):
     queue = Queue.MIGRATION
 
     source_database = database_link()
@@ -115,18 +139,16 @@ class MigrationJob(HistoryRow):
     target_database = database_link()
     target_database_name = models.CharField(max_length=100)
     target_sealed_url = models.TextField(default="")
-    mode = models.CharField(max_length=20, default="")
-    target_name = models.TextField(default="")
-    kept_name = models.TextField(null=True)
-    kept_until = models.DateTimeField(null=True)
-    undone_at = models.DateTimeField(null=True)
     size = models.BigIntegerField(null=True, help_text="Bytes that went from source to target.")
 
     class Meta:
         db_table = "migration_jobs"
         verbose_name = "migration"
         constraints = [one_of("status", Status, "migration_jobs_status")]
-        indexes = [models.Index(fields=["user", "-created_at"], name="migration_jobs_user")]
+        indexes = [
+            models.Index(fields=["user", "-created_at"], name="migration_jobs_user"),
+            kept("migration_jobs_kept"),
+        ]
 
 
 HISTORY: dict[str, type[BackupJob] | type[RestoreJob] | type[MigrationJob]] = {

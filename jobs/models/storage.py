@@ -128,7 +128,8 @@ class Upload(Owned):
     state = models.CharField(max_length=20, choices=CopyState.choices, default=CopyState.WRITING)
     size = models.BigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, null=True)
-    keep_until = models.DateTimeField(null=True)
+    facts = models.JSONField(null=True, help_text="What it holds: format, codec, versions, in words.")
+    keep_until = models.DateTimeField(null=True, help_text="Empty: until it is deleted.")
     completed_at = models.DateTimeField(null=True)
 
     class Meta:

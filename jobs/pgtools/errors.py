@@ -66,3 +66,15 @@ class ToolFailed(PgToolsError):
 
 class DumpTimedOut(PgToolsError):
     """The dump ran longer than the database's longest duration."""
+
+
+class UnknownContent(PgToolsError):
+    """A file that is no dump; the message says what it looks like."""
+
+
+class DamagedArchive(PgToolsError):
+    """A dump that breaks off, contradicts itself or tries to get out of its folder."""
+
+
+class NewerArchive(PgToolsError):
+    """An archive of a pg_dump that is newer than anything here can read."""
