@@ -13,11 +13,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from jobs.admin import formats
-from jobs.admin.backup_form import BackupForm, initial_values
+from jobs.admin.backup_form import BackupForm
 from jobs.admin.base import account
+from jobs.admin.option_form import initial_values
 from jobs.admin.pages import REFUSALS, chosen_ids, page
 from jobs.databases import check
 from jobs.models import BackupJob, Database
+from jobs.pgtools.flags import FIELDS
 from jobs.services import enqueue_backup, record, visible_to
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def _flags_of(request: HttpRequest) -> dict[str, Any]:
     except ValueError:
         return {}
     earlier = visible_to(account(request), BackupJob.objects.filter(pk=like)).first()
-    return initial_values(earlier.flags) if earlier else {}
+    return initial_values(FIELDS, earlier.flags) if earlier else {}
 
 
 def test_connection(request: HttpRequest, database: Database) -> HttpResponseBase:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.admin.backup_form import BackupForm, initial_values
+from jobs.admin.backup_form import BackupForm
+from jobs.admin.option_form import initial_values
 from jobs.models import BackupJob, QueuedJob
 from jobs.pgtools.flags import FIELDS, DumpFlags
 from tests.admin.conftest import Belongings, stored_backup
@@ -83,7 +84,7 @@ def test_flags_of_an_earlier_backup_come_back_the_same(ada: Belongings) -> None:
     again = BackupForm([ada.database], data)
     assert again.is_valid(), again.errors
     assert again.cleaned_data["given"] == DumpFlags.from_dict(flags).to_dict()
-    assert initial_values({"gone": 1}) == {}
+    assert initial_values(FIELDS, {"gone": 1}) == {}
 
 
 def test_several_databases_are_backed_up_by_one_form(ada: Belongings, eve: Belongings) -> None:
