@@ -9,27 +9,21 @@ from typing import Any
 
 from jobs.admin import formats
 from jobs.admin.overview import good_backups
-from jobs.models import BackupJob, QueuedJob, TimelineLine
+from jobs.models import BackupJob, QueuedJob
 from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.toolset import Toolset
 
-UNFINISHED = ("pending", "running")
 LATEST = 18  # of pg_dump, for a backup that never got as far as choosing one
 
 
 def context(backup: BackupJob) -> dict[str, Any]:
     words, command = _options(backup)
-    job = QueuedJob.objects.filter(pk=backup.pk).first()
     return {
         "backup": backup,
-        "job": job,
         "words": words,
         "command": command,
         "copies": list(backup.copies.all()),
-        "timeline": TimelineLine.objects.filter(job_id=backup.pk),
-        "unfinished": backup.status in UNFINISHED,
-        "can_cancel": job is not None and job.status in ("pending", "active"),
         "can_download": can_download(backup),
         "can_delete": undeletable(backup) is None,
     }

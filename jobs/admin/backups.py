@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -17,26 +17,26 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from jobs.admin import backup_detail, formats
-from jobs.admin.base import ReadOnlyAdmin, account
+from jobs.admin.base import account
 from jobs.admin.deletion import Plan, confirmed
 from jobs.admin.filters import DatabaseFilter, DateFilter
-from jobs.admin.pages import REFUSALS, chosen_ids, for_each, step
+from jobs.admin.history import HistoryAdmin
+from jobs.admin.pages import chosen_ids, for_each, step
 from jobs.artifacts import delete_backup
-from jobs.models import BackupCopy, BackupJob, QueuedJob
-from jobs.services import cancel_job, record, rerun_job, visible_to
+from jobs.models import BackupCopy, BackupJob
+from jobs.services import record
 
 LIST = "admin:jobs_backupjob_changelist"
 DETAIL = "admin:jobs_backupjob_change"
 
 
 @admin.register(BackupJob)
-class BackupAdmin(ReadOnlyAdmin[BackupJob]):
+class BackupAdmin(HistoryAdmin[BackupJob]):
     list_display = ["state", "about", "stored", "took", "started", "place", "buttons"]
     list_display_links = ["state", "about"]
     list_filter = ["status", DatabaseFilter, ("created_at", DateFilter), "pinned"]
     search_fields = ["id", "database_name", "storage_key", "error"]
     search_help_text = "Part of an id, a database's name, an object's key or an error."
-    ordering = ["-created_at"]
     actions = ["cancel", "rerun", "pin", "unpin", "delete_with_artifact"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BackupJob]:
@@ -45,26 +45,13 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
 
     # Columns
 
-    @admin.display(description="status", ordering="status")
-    def state(self, backup: BackupJob) -> SafeString:
-        share = (backup.progress or {}).get("share") if backup.status == "running" else None
-        return formats.status(backup.status, f"running {share:.0%}" if isinstance(share, float) else None)
-
     @admin.display(description="database", ordering="database_name")
-    def about(self, backup: BackupJob) -> str:
-        return backup.database_name
+    def about(self, row: BackupJob) -> str:
+        return row.database_name
 
     @admin.display(description="size", ordering="size")
     def stored(self, backup: BackupJob) -> str:
         return formats.size(backup.size)
-
-    @admin.display(description="duration")
-    def took(self, backup: BackupJob) -> str:
-        return formats.between(backup.started_at, backup.completed_at)
-
-    @admin.display(description="started", ordering="started_at")
-    def started(self, backup: BackupJob) -> SafeString | str:
-        return formats.when(backup.started_at)
 
     @admin.display(description="storage")
     def place(self, backup: BackupJob) -> str:
@@ -81,16 +68,6 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
         return format_html(link, url)
 
     # Actions on the list
-
-    @admin.action(description="Cancel")
-    def cancel(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
-        by = account(request)
-        for_each(request, chosen, lambda row: cancel_job(row.pk, by=by), "cancelled", names="database_name")
-
-    @admin.action(description="Re-run")
-    def rerun(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
-        by = account(request)
-        for_each(request, chosen, lambda row: rerun_job(row.pk, by=by), "queued again", names="database_name")
 
     @admin.action(description="Pin (retention keeps it)")
     def pin(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
@@ -111,49 +88,12 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
         many = self.admin_site.admin_view(self.delete_many)
         return [
             path("delete/", many, name="jobs_backupjob_delete_many"),
-            step(self, "cancel", self.cancel_view),
-            step(self, "rerun", self.rerun_view),
             step(self, "pin", self.pin_view),
             *super().get_urls(),
         ]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """Jobs that no worker has taken yet have no history row: they are shown above the list."""
-        started = BackupJob.objects.filter(pk=OuterRef("pk"))
-        waiting = QueuedJob.objects.filter(~Exists(started), queue="backup", status__in=["pending", "active"])
-        waiting = visible_to(account(request), waiting).order_by("run_at", "created_at")
-        shown = {"waiting": waiting[:10], "waiting_count": waiting.count()}
-        return super().changelist_view(request, shown | (extra_context or {}))
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        if self.get_object(request, object_id) is None and self._waits(request, object_id):
-            return redirect("admin:jobs_queuedjob_change", object_id)
-        return super().change_view(request, object_id, form_url, extra_context)
-
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        backup = context["original"]
-        context |= backup_detail.context(backup)
-        context |= {"title": f"Backup of {backup.database_name}", "subtitle": ""}
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
-        backup = self.find(request, object_id)
-        self.cancel(request, [backup])  # type: ignore[arg-type]
-        return redirect(DETAIL, backup.pk)
-
-    def rerun_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
-        backup = self.find(request, object_id)
-        try:
-            rerun_job(backup.pk, by=account(request))
-        except REFUSALS as error:
-            messages.error(request, str(error))
-            return redirect(DETAIL, backup.pk)
-        messages.success(request, f"A backup of {backup.database_name} is queued with the same options.")
-        return redirect(LIST)
+    def details(self, request: HttpRequest, row: BackupJob) -> dict[str, Any]:
+        return backup_detail.context(row)
 
     def pin_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
         """Pins, or unpins with `pinned=no`."""
@@ -180,13 +120,6 @@ class BackupAdmin(ReadOnlyAdmin[BackupJob]):
             return redirect(LIST)
 
         return confirmed(self, request, _deletion(backups), destroy, back=back)
-
-    def _waits(self, request: HttpRequest, object_id: str) -> bool:
-        try:
-            jobs = QueuedJob.objects.filter(pk=UUID(object_id), queue="backup")
-        except ValueError:
-            return False
-        return visible_to(account(request), jobs).exists()
 
 
 def set_pinned(request: HttpRequest, backup: BackupJob, pinned: bool) -> None:

@@ -80,7 +80,7 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
             "timeline": TimelineLine.objects.filter(job_id=job.pk),
             "has_history": job.queue == "backup" and HISTORY[job.queue].objects.filter(pk=job.pk).exists(),
             "can_cancel": job.status in SHOWN,
-            "title": f"{job.queue} of {self.about(job)}".capitalize(),
+            "title": f"{job.queue.capitalize()} of {self.about(job)}",
             "subtitle": "",
         }
         return super().render_change_form(request, context, *args, **kwargs)
