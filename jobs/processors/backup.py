@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from jobs.models import BackupCopy, BackupJob, Database, Storage
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.flags import DumpFlags
-from jobs.processors import copies
+from jobs.processors import copies, slots
 from jobs.processors.artifact import Sink
 from jobs.processors.base import JobFailed, Outcome, VerdictUnknown
 from jobs.processors.control import Control
@@ -62,8 +62,10 @@ class BackupProcessor:
             source = examine(order.conninfo, order.flags, folder, f"pgbr/{job.id}", control)
             control.check()
             order.store.prepare()
-            with _stored(job, order, source, folder, control) as outcome:
-                yield outcome
+            with slots.held(order.conninfo, order.database.max_parallel, job, folder, control) as warnings:
+                source = replace(source, warnings=[*source.warnings, *warnings])
+                with _stored(job, order, source, folder, control) as outcome:
+                    yield outcome
 
 
 # What is asked -----------------------------------------------------------------------------------
