@@ -81,7 +81,7 @@ class DumpFlags:
                 problems += option_values.check(field, values[field.name])
         if problems:
             raise InvalidFlags(problems)
-        flags = cls(**{key: _frozen(value) for key, value in values.items()})
+        flags = cls(**{key: frozen(value) for key, value in values.items()})
         if problems := _contradictions(flags):
             raise InvalidFlags(problems)
         return flags
@@ -139,7 +139,9 @@ class DumpFlags:
         if self.compress:
             words.append("uncompressed" if self.compress == "none" else f"compressed with {self.compress}")
         given = self.to_dict().keys() - {"format", "compress"}
-        words += [_in_words(field, getattr(self, field.name)) for field in FIELDS if field.name in given]
+        words += [
+            option_in_words(field, getattr(self, field.name)) for field in FIELDS if field.name in given
+        ]
         return ", ".join(words)
 
     def _codec(self) -> str:
@@ -195,7 +197,8 @@ def _contradictions(flags: DumpFlags) -> list[str]:
     return [message for broken, message in rules if broken]
 
 
-def _frozen(value: object) -> Any:
+def frozen(value: object) -> Any:
+    """A value as JSON gives it, as these classes keep it."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -223,7 +226,8 @@ def _arguments(field: Field, value: Any, major: int) -> list[str]:
     return [f"--{field.option}={value}"] if value else []
 
 
-def _in_words(field: Field, value: Any) -> str:
+def option_in_words(field: Field, value: Any) -> str:
+    """E.g. "only these tables: a b"."""
     label = field.label.removeprefix("… ").lower()
     if field.kind == "either":
         return label if value else f"without {label}"
