@@ -108,7 +108,7 @@ class _Lines(_Silent):
         self._due = 0.0
 
     def progress(self, view: JobView) -> None:
-        kind = (view.status, view.progress.get("phase"))
+        kind = (view.status, view.progress.get("phase"), view.error)
         if kind == self._kind and time.monotonic() < self._due:
             return
         self._kind, self._due = kind, time.monotonic() + LINE_SECONDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -28,7 +28,8 @@ KEYS = (
 
 @dataclass(frozen=True)
 class JobView:
-    """One job of any queue. `status` is one of `jobs.models.history.Status`; sizes are bytes."""
+    """One job of any queue. `status` is one of `jobs.models.history.Status`; sizes are bytes. The `error` of
+    a waiting job is why it waits: for its turn at a server, or to be tried again."""
 
     id: UUID
     queue: str
@@ -46,6 +47,10 @@ class JobView:
     @property
     def ended(self) -> bool:
         return self.status not in (Status.PENDING, Status.RUNNING)
+
+    @property
+    def waits(self) -> bool:
+        return self.status == Status.PENDING
 
     def as_dict(self) -> dict[str, Any]:
         """KEYS, times as ISO 8601 in UTC."""
@@ -73,7 +78,8 @@ def find(user: User, job_id: UUID) -> JobView:
     for queue, model in HISTORY.items():
         row = visible_to(user, model.objects.filter(id=job_id)).first()
         if row is not None:
-            return _from_history(queue, row)
+            view = _from_history(queue, row)
+            return replace(view, error=waiting.last_error) if waiting and view.waits else view
     if waiting is None:
         raise NotFound(f"No job {job_id} is known. `python manage.py list_jobs` shows the newest.")
     return _from_queue(waiting)
@@ -85,7 +91,10 @@ def newest(user: User, queue: str | None, status: str | None, limit: int) -> lis
     waiting = _waiting(user, queues, status, limit)
     begun = [view for name in queues for view in _history(user, name, status, limit)]
     found = {view.id: view for view in [*waiting, *begun]}
-    return sorted(found.values(), key=lambda view: view.created_at, reverse=True)[:limit]
+    views = sorted(found.values(), key=lambda view: view.created_at, reverse=True)[:limit]
+    back = [view.id for view in views if view.waits]
+    reasons = dict(QueuedJob.objects.filter(id__in=back).values_list("id", "last_error"))
+    return [replace(view, error=reasons[view.id]) if view.id in reasons else view for view in views]
 
 
 def worker_is_alive(queue: str) -> bool:
@@ -144,4 +153,5 @@ def _from_queue(job: QueuedJob) -> JobView:
         status=WAITING[job.status],
         database=name if isinstance(name, str) else "",
         created_at=job.created_at,
+        error=job.last_error if job.status == QueueStatus.PENDING else None,
     )

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from jobs.management import listing
+from jobs.management import follow, listing
 from jobs.models import BackupJob, QueuedJob
 from tests.commands.conftest import Call
 from tests.conftest import Enqueue
@@ -86,6 +86,30 @@ def test_the_table_shows_why_a_job_failed(call: Call, superuser: User) -> None:
     assert "1.25 MB" in said.out
     assert "disk full\\x1b[31m" in said.out
     assert "\x1b" not in said.out
+
+
+@pytest.mark.parametrize("tried", [True, False])
+def test_a_waiting_job_says_why_it_waits(call: Call, superuser: User, enqueue: Enqueue, tried: bool) -> None:
+    reason = "1 dump is running on db:5432, at most 1 at once: it waits for its turn."
+    job = enqueue(last_error=reason)
+    if tried:  # its history row says only that it waits
+        BackupJob.objects.create(id=job.id, user=superuser, database_name="shop", status="pending")
+
+    (printed,) = call("list_jobs", "--json").objects
+    assert (printed["status"], printed["error"]) == ("pending", reason)
+    assert reason in call("list_jobs").out
+    assert follow.in_words(listing.find(superuser, job.id)) == f"pending: {reason}"
+
+
+def test_what_a_running_job_once_waited_for_is_not_shown(
+    call: Call, superuser: User, enqueue: Enqueue
+) -> None:
+    held = {"claim_id": uuid.uuid4(), "locked_by": "w", "heartbeat_at": "2026-01-01T00:00Z"}
+    enqueue(status="active", last_error="It waited.", **held)
+
+    (printed,) = call("list_jobs", "--json").objects
+
+    assert (printed["status"], printed["error"]) == ("running", None)
 
 
 def test_a_payload_of_nonsense_is_listed_all_the_same(call: Call, superuser: User, enqueue: Enqueue) -> None:
