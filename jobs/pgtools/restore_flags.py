@@ -161,10 +161,9 @@ class RestoreFlags:
 
     def in_words(self) -> str:
         """One line for people, e.g. "data only, disable triggers"; "" when nothing was chosen."""
-        given = self.to_dict()
-        return ", ".join(
-            _in_words(field, given[field.name]) for field in RESTORE_FIELDS if field.name in given
-        )
+        given = self.to_dict().keys()
+        chosen = [field for field in RESTORE_FIELDS if field.name in given]
+        return ", ".join(_in_words(field, getattr(self, field.name)) for field in chosen)
 
     def _arguments(self, field: Field) -> list[str]:
         if field.name in OWN or field.name in ("jobs", "single_transaction", "exit_on_error"):
@@ -245,8 +244,9 @@ def mode_problems(flags: RestoreFlags, mode: str, *, plain: bool = False) -> lis
         (
             not plain and mode == "existing" and flags.restores_definitions
             and not (flags.clean or flags.selects),
-            "Into a database that holds data, choose clean (drop each object before it is created), data_only, "
-            "or some schemas or tables; else what is there already is in the way. “replace” needs none of these.",
+            "Into a database that holds data, choose clean (drop each object before it is created), "
+            "data_only, or some schemas or tables; else what is there already is in the way. “replace” needs "
+            "none of these.",
         ),
     )  # fmt: skip
     return [message for broken, message in rules if broken]

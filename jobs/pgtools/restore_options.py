@@ -11,8 +11,8 @@ from types import MappingProxyType
 from .options import SECTIONS, Field, Group
 
 MODES = ("new", "empty", "replace", "existing")
-# Choosing by schema and table goes through a list of the archive's contents (archive.select): pg_restore's own
-# --schema and --table take exact names only, and leave out a chosen table's indexes and constraints.
+# Choosing by schema and table goes through a list of the archive's contents (archive.select): pg_restore's
+# own --schema and --table take exact names only, and leave out a chosen table's indexes and constraints.
 SELECTION = ("schemas", "exclude_schemas", "tables", "exclude_tables")
 
 
@@ -26,15 +26,15 @@ RESTORE_FIELDS = (
           "privileges, so everything belongs to whoever restores.",
           "common", choices=("refuse", "create", "skip")),
     Field("jobs", "number", "jobs", "Parallel jobs",
-          "Tables and indexes restored at the same time, each over a connection of its own. 0: as many as fit.",
-          "common", high=64),
+          "Tables and indexes restored at the same time, each over a connection of its own. 0: as many as "
+          "fit.", "common", high=64),
     _switch("analyze", "ANALYZE afterwards", "A restored database plans badly until it has statistics.",
             "common"),
     Field("keep_days", "number", "keep-days", "Keep the replaced database",
           "Days until the database that was replaced is dropped; 0: until you drop it.", "common", high=3650),
     _switch("accept_errors", "Accept errors",
-            "Go on after errors and call the restore completed, with warnings. What failed is missing from the "
-            "database.", "common"),
+            "Go on after errors and call the restore completed, with warnings. What failed is missing from "
+            "the database.", "common"),
     Field("schemas", "patterns", "schema", "Only these schemas",
           "Patterns as in psql: * and ? match, double quotes keep upper case. Each must match.", "what"),
     Field("exclude_schemas", "patterns", "exclude-schema", "Not these schemas",
@@ -42,8 +42,8 @@ RESTORE_FIELDS = (
     Field("tables", "patterns", "table", "Only these tables",
           "Patterns of tables, views and sequences, as schema.table. Each must match. They bring their "
           "indexes, constraints, sequences, triggers and comments.", "what", dots=1),
-    Field("exclude_tables", "patterns", "exclude-table", "Not these tables", "Patterns of tables to leave out.",
-          "what", dots=1),
+    Field("exclude_tables", "patterns", "exclude-table", "Not these tables",
+          "Patterns of tables to leave out.", "what", dots=1),
     _switch("data_only", "Data only", "Rows into tables that exist, but no definitions.", "what"),
     _switch("schema_only", "Schema only", "Definitions, but no rows.", "what"),
     Field("section", "sections", "section", "Sections",
@@ -62,8 +62,8 @@ RESTORE_FIELDS = (
             "how"),
     _switch("no_owner", "Without owners", "Everything belongs to whoever restores.", "how"),
     _switch("no_privileges", "Without privileges", "No GRANT and REVOKE.", "how"),
-    Field("role", "text", "role", "Role", "SET ROLE to this before restoring, so that it owns what is created.",
-          "how"),
+    Field("role", "text", "role", "Role",
+          "SET ROLE to this before restoring, so that it owns what is created.", "how"),
     _switch("disable_triggers", "Disable triggers",
             "Data only: triggers and foreign keys rest while it loads. Takes a superuser.", "how"),
     _switch("no_tablespaces", "Without tablespaces", "Everything goes into the default tablespace.",

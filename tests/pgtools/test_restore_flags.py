@@ -22,7 +22,7 @@ BASE = ["/pg17/pg_restore", "--no-password", "--verbose", "--format=custom"]
 REFUSED: list[tuple[Any, list[str]]] = [
     (None, ["must be a JSON object"]),
     ({"colour": "red"}, ["There is no option 'colour'"]),
-    ({"clean": "yes", "jobs": 65}, ["clean must be true or false", "jobs must be a whole number from 0 to 64"]),
+    ({"clean": 1, "jobs": 65}, ["clean must be true or false", "jobs must be a whole number from 0 to 64"]),
     ({"single_transaction": "no"}, ["single_transaction must be true, false or unset"]),
     ({"missing_roles": "ignore"}, ["missing_roles must be one of refuse, create, skip"]),
     ({"keep_days": -1}, ["keep_days must be a whole number from 0"]),
@@ -53,7 +53,11 @@ ARGV: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         {"jobs": 3, "source": Path("/a dump"), "list_file": Path("/list")},
         ["--dbname=dbname=shop", "--jobs=3", "--exit-on-error", "--use-list=/list", "/a dump"],
     ),
-    ({"missing_roles": "skip"}, {}, ["--dbname=dbname=shop", "--exit-on-error", "--no-owner", "--no-privileges"]),
+    (
+        {"missing_roles": "skip"},
+        {},
+        ["--dbname=dbname=shop", "--exit-on-error", "--no-owner", "--no-privileges"],
+    ),
     (
         {"section": ["data", "post-data"], "role": "--x", "no_owner": True},
         {},
