@@ -1,0 +1,1 @@
+"""What is inside a dump: told from its bytes alone, without a server and without running anything."""

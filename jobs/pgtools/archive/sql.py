@@ -1,0 +1,42 @@
+"""Takes apart statements that pg_dump wrote, to read names and values out of them. Nothing is ever run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Possessive, so that a quote which is never closed costs one look at the rest and no more.
+TOKEN = re.compile(
+    r"""\s++ | --[^\n]*+ | "([^"]*+(?:""[^"]*+)*+)" | '([^']*+(?:''[^']*+)*+)'
+    | ([^\W\d][\w$]*+) | ([0-9]++) | (.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind`: "word" (unquoted), "name" (in double quotes), "text" (in single quotes), "number" or "sign"."""
+
+    kind: str
+    value: str
+
+    @property
+    def keyword(self) -> str:
+        """In upper case; "" for anything that is not an unquoted word."""
+        return self.value.upper() if self.kind == "word" else ""
+
+
+def tokens(statement: str) -> Iterator[Token]:
+    for match in TOKEN.finditer(statement):
+        name, text, word, number, sign = match.groups()
+        if name is not None:
+            yield Token("name", name.replace('""', '"'))
+        elif text is not None:
+            yield Token("text", text.replace("''", "'"))
+        elif word is not None:
+            yield Token("word", word)
+        elif number is not None:
+            yield Token("number", number)
+        elif sign is not None:
+            yield Token("sign", sign)
