@@ -15,7 +15,7 @@ from .errors import QueryFailed
 FACTS = """
     SELECT pg_catalog.current_setting('server_version_num')::int AS version_num,
         pg_catalog.current_setting('server_version') AS version,
-        d.datname AS dbname, pg_catalog.pg_is_in_recovery() AS in_recovery,
+        d.datname AS dbname, d.oid, pg_catalog.pg_is_in_recovery() AS in_recovery,
         pg_catalog.pg_encoding_to_char(d.encoding) AS encoding, d.datcollate AS collate, d.datctype AS ctype,
         pg_catalog.to_jsonb(d) ->> 'datlocprovider' AS provider,
         COALESCE(pg_catalog.to_jsonb(d) ->> 'datlocale', pg_catalog.to_jsonb(d) ->> 'daticulocale') AS locale,
@@ -28,6 +28,7 @@ FACTS = """
             FROM pg_catalog.pg_extension e) AS extensions
     FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
 """
+IDENTIFIER = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database()) AS size"
 MOST_CHARACTERS = 2_000_000
 PROVIDERS = {"c": "libc", "i": "icu", "b": "builtin", None: "libc"}
@@ -40,7 +41,8 @@ class ServerFacts:
     `version_num` is as in server_version_num (170011), `version` as the server writes it ("17.11").
     `size_bytes` is None when the server did not tell within the time limit. `locale` is the ICU or builtin
     locale, "" with libc. `database_settings` is what ALTER DATABASE … SET keeps, `extensions` maps name to
-    version.
+    version. `system_identifier` is made by initdb and shared by its standbys; "" when the server does not
+    tell. With the `oid` of the database it says which database this is, however it is reached.
     """
 
     version_num: int
@@ -58,6 +60,8 @@ class ServerFacts:
     reads_role_passwords: bool
     database_settings: dict[str, str]
     extensions: dict[str, str]
+    system_identifier: str
+    oid: int
 
     @property
     def major(self) -> int:
@@ -71,7 +75,7 @@ def inspect(conn: Session) -> ServerFacts:
             row = cursor.execute(FACTS).fetchone()
         if row is None:
             raise QueryFailed(f'The server does not list the database "{conn.info.dbname}".')
-        facts = _facts(row, _size(conn))
+        facts = _facts(row, _size(conn), system_identifier(conn))
         check_keepable(asdict(facts))
     except (TypeError, ValueError, LookupError, AttributeError):
         raise QueryFailed("The server answers as no PostgreSQL does. Check the address.") from None
@@ -89,12 +93,24 @@ def check_keepable(values: dict[str, Any]) -> None:
         raise QueryFailed("What the server says of itself is too long, or no text. Check the address.")
 
 
-def _facts(row: dict[str, Any], size: int | None) -> ServerFacts:
+def system_identifier(conn: Session) -> str:
+    """Of the server; "" when it does not tell, which managed ones may not. Raises nothing."""
+    try:
+        with asking(conn):
+            row = conn.execute(IDENTIFIER).fetchone()
+    except QueryFailed:
+        return ""
+    return str(row[0]) if row else ""
+
+
+def _facts(row: dict[str, Any], size: int | None, identifier: str) -> ServerFacts:
     settings = dict(entry.split("=", 1) for entry in row.pop("settings") or ())
-    if not isinstance(row["version_num"], int) or not isinstance(row["version"], str):
-        raise TypeError("no version")
+    for name, kind in (("version_num", int), ("version", str), ("oid", int)):
+        if not isinstance(row[name], kind):
+            raise TypeError(name)
     return ServerFacts(
         size_bytes=size,
+        system_identifier=identifier,
         locale_provider=PROVIDERS.get(row.pop("provider"), "unknown"),
         locale=row.pop("locale") or "",
         database_settings=settings,

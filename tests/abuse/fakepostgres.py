@@ -14,7 +14,7 @@ COLUMNS = {
     "version_num": (23, b"170002"), "version": (25, b"17.2"), "dbname": (25, b"x"), "in_recovery": (16, b"f"),
     "encoding": (25, b"UTF8"), "collate": (25, b"C"), "ctype": (25, b"C"), "provider": (25, b"c"),
     "locale": (25, b""), "owner": (25, b"o"), "superuser": (16, b"f"), "reads_role_passwords": (16, b"f"),
-    "settings": (1009, b"{}"), "extensions": (114, b"{}"),
+    "oid": (26, b"5"), "settings": (1009, b"{}"), "extensions": (114, b"{}"),
 }  # fmt: skip
 Answers = dict[str, tuple[int, bytes]]
 
