@@ -110,6 +110,24 @@ def add_json(parser: CommandParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one object a line, and nothing else")
 
 
+def add_consent(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--yes", action="store_true", help="go on without asking, whatever is replaced or lost"
+    )
+
+
+def require_consent(command: PgbrCommand, options: Mapping[str, Any], what: str, name: str) -> None:
+    """--yes, or the name typed on a terminal. `what` says in a clause what will be. Raises `Refused`."""
+    if options["yes"]:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(f"{what}: say --yes if that is meant.")
+    command.stderr.write(f"{printable(what)}. Type {printable(name)} to go on: ", ending="")
+    command.stderr.flush()
+    if sys.stdin.readline().rstrip("\n") != name:
+        raise Refused(f"That was not {name}: nothing was done.")
+
+
 def acting_user(name: str | None) -> User:
     """The account called `name`, or the only superuser. Raises `NotFound` or `Refused`."""
     if name:

@@ -14,6 +14,7 @@ from django.db import transaction
 from jobs import databases
 from jobs.management.cli import PgbrCommand, Refused, acting_user, add_json, add_user
 from jobs.management.text import printable, size
+from jobs.management.urls import read_url
 from jobs.models import Database
 from jobs.models.database import SslMode
 from jobs.targets import conninfo_for
@@ -56,12 +57,8 @@ class Command(PgbrCommand):
         self._report(database, facts, as_json=options["json"])
 
     def _url(self, given: str | None) -> str:
-        if given == "-":
-            return sys.stdin.readline().strip()
         if given:
-            if "@" in given and ":" in given.partition("://")[2].rpartition("@")[0]:
-                self.remark("The password in --url can be read by every user of this machine: use --url -")
-            return given
+            return read_url(self, given, "--url")
         if sys.stdin.isatty():
             return getpass("URL (not shown): ").strip()
         raise Refused("No URL was given: write it to standard input and say --url -")
