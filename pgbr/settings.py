@@ -182,5 +182,6 @@ UPKEEP_DUTIES = [
     ("jobs.queue.purge.purge_finished", "slow", 3600.0),
     ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
     ("jobs.scratch.sweep_orphans", "slow", 60.0),
+    ("jobs.uploads.sweep", "slow", 300.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
 ]

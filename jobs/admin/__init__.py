@@ -1,5 +1,5 @@
 """The admin, one module for each model. Importing them registers them."""
 
-from jobs.admin import activity, backups, databases, queue, storages, workers
+from jobs.admin import activity, backups, databases, queue, storages, uploads, workers
 
-__all__ = ["activity", "backups", "databases", "queue", "storages", "workers"]
+__all__ = ["activity", "backups", "databases", "queue", "storages", "uploads", "workers"]

@@ -51,7 +51,13 @@ def chosen_ids(request: HttpRequest) -> list[UUID]:
 
 
 def for_each(
-    request: HttpRequest, rows: Iterable[Model], act: Callable[[Any], object], done: str, *, names: str = ""
+    request: HttpRequest,
+    rows: Iterable[Model],
+    act: Callable[[Any], object],
+    done: str,
+    *,
+    names: str = "",
+    what: str = "job",
 ) -> int:
     """Do it to every row, saying which ones refused and why, and how many did not (`done`: "cancelled")."""
     count = 0
@@ -64,6 +70,5 @@ def for_each(
         else:
             count += 1
     if count:
-        what = "1 job" if count == 1 else f"{count} jobs"
-        messages.success(request, f"{what} {done}.")
+        messages.success(request, f"1 {what} {done}." if count == 1 else f"{count} {what}s {done}.")
     return count

@@ -22,13 +22,20 @@ def object_key(
     The claim makes it the key of one run of one job: a worker that lost its claim can neither
     overwrite nor delete its successor's object.
     """
-    if started_at.tzinfo is None:
-        raise ValueError("started_at must be aware")
     name = safe_name(database)
-    stamp = started_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     job, claim = str(job_id).replace("-", ""), str(claim_id).replace("-", "")
-    folders = filter(None, (safe_name(part, fallback="") for part in prefix.split("/")))
-    return "/".join([*folders, name, f"{stamp}_{name}_{job[:8]}-{claim[:4]}.{extension}"])
+    return "/".join(
+        [*_folders(prefix), name, f"{_stamp(started_at)}_{name}_{job[:8]}-{claim[:4]}.{extension}"]
+    )
+
+
+def upload_key(prefix: str, name: str, started_at: datetime, upload_id: UUID) -> str:
+    """`[prefix/]uploads/<UTC start>_<name>_<id>.upload`.
+
+    The extension is ours: a file that calls itself a manifest must not be found as one.
+    """
+    safe = safe_name(name, fallback="file")
+    return "/".join([*_folders(prefix), "uploads", f"{_stamp(started_at)}_{safe}_{upload_id.hex}.upload"])
 
 
 def manifest_key(key: str) -> str:
@@ -48,3 +55,13 @@ def safe_name(name: str, *, fallback: str = "database") -> str:
     plain = "".join(char for char in decomposed if not unicodedata.combining(char))
     safe = re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9._-]", "-", plain)).strip(".-")
     return safe[:NAME_MAX].strip(".-") or fallback
+
+
+def _folders(prefix: str) -> list[str]:
+    return [part for part in (safe_name(part, fallback="") for part in prefix.split("/")) if part]
+
+
+def _stamp(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        raise ValueError("started_at must be aware")
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from jobs.storage.keys import globals_key, manifest_key, object_key, safe_name
+from jobs.storage.keys import globals_key, manifest_key, object_key, safe_name, upload_key
 
 JOB = UUID("0123abcd-1111-4222-8333-444455556666")
 CLAIM = UUID("9f00aaaa-1111-4222-8333-444455556666")
@@ -55,6 +55,14 @@ def test_prefix_becomes_plain_folders(prefix: str, start: str) -> None:
 )
 def test_names_are_made_safe_and_stay_readable(name: str, safe: str) -> None:
     assert safe_name(name) == safe
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"), [("shop 1.dump", "shop-1.dump"), ("x.json", "x.json"), ("🐘", "file"), ("../x", "x")]
+)
+def test_an_upload_has_a_key_of_its_own_that_is_no_manifests(name: str, safe: str) -> None:
+    key = upload_key("team", name, START, JOB)
+    assert key == f"team/uploads/20261129T230300Z_{safe}_{JOB.hex}.upload"
 
 
 def test_equal_names_do_not_collide() -> None:
