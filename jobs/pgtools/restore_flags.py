@@ -13,7 +13,7 @@ from . import values as option_values
 from .errors import InvalidFlags
 from .flags import frozen, option_in_words
 from .options import Field
-from .restore_options import FOR_SQL, OWN, RESTORE_BY_NAME, RESTORE_FIELDS, SELECTION
+from .restore_options import FOR_SQL, MODES, OWN, RESTORE_BY_NAME, RESTORE_FIELDS, SELECTION
 from .toolset import Toolset
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class RestoreFlags:
         stdout instead of a server, in which case jobs and transaction are the reader's affair. Selected
         schemas and tables are in `list_file`. Raises InvalidFlags naming what these tools are too old for.
         """
-        if problems := self._too_new_for(toolset):
+        if problems := self.too_new_for(toolset):
             raise InvalidFlags(problems)
         if jobs > 1 and (single_transaction or source is None or format not in PARALLEL_FORMATS):
             raise ValueError("parallel jobs need a custom archive or directory on disk, and no transaction")
@@ -178,7 +178,8 @@ class RestoreFlags:
             return [f"--{field.option}={item}" for item in value]
         return [f"--{field.option}={value}"] if value else []
 
-    def _too_new_for(self, toolset: Toolset) -> list[str]:
+    def too_new_for(self, toolset: Toolset) -> list[str]:
+        """Which options these tools do not know yet, a sentence each."""
         return [
             f"{field.name} needs pg_restore {field.since}; the client tools for this server are "
             f"{toolset.label}."
@@ -229,6 +230,8 @@ def mode_problems(flags: RestoreFlags, mode: str, *, plain: bool = False) -> lis
 
     `plain` is for SQL, which itself decides whether it drops, creates or only loads.
     """
+    if mode not in MODES:
+        return [f"mode must be one of {', '.join(MODES)}."]
     there_before = mode in ("empty", "existing")
     rules = (
         (flags.clean and mode != "existing", f"clean: {NOTHING_THERE[mode]}, so there is nothing to drop."),

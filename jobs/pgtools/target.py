@@ -11,8 +11,8 @@ from .asking import Session, asking
 from .errors import QueryFailed
 from .server import system_identifier
 
-# The lock table has room for max_locks_per_transaction for each of these (backends, their helpers and
-# prepared transactions); any one transaction may use all of it that is free (lock.c, NLOCKENTS).
+# The lock table has room for max_locks_per_transaction for each backend, auxiliary ones included, and each
+# prepared transaction (NLOCKENTS in lock.c); any one transaction may use all of it that is free.
 SERVER = """
     SELECT pg_catalog.pg_backend_pid() AS pid,
         pg_catalog.current_setting('server_version_num')::int AS version_num,
@@ -22,8 +22,12 @@ SERVER = """
         r.rolname AS "user", r.rolsuper AS superuser,
         r.rolsuper OR r.rolcreatedb AS may_create_database, r.rolsuper OR r.rolcreaterole AS may_create_roles,
         pg_catalog.current_setting('max_locks_per_transaction')::bigint
-            * (pg_catalog.current_setting('max_connections')::int
-            + pg_catalog.current_setting('max_prepared_transactions')::int) AS lock_budget,
+            * (1 + pg_catalog.current_setting('max_connections')::int
+            + pg_catalog.current_setting('max_prepared_transactions')::int
+            + pg_catalog.current_setting('max_worker_processes')::int
+            + pg_catalog.current_setting('max_wal_senders')::int
+            + COALESCE(pg_catalog.current_setting('autovacuum_worker_slots', true),
+                pg_catalog.current_setting('autovacuum_max_workers'))::int) AS lock_budget,
         ARRAY(SELECT o.rolname::text FROM pg_catalog.pg_roles o) AS roles,
         ARRAY(SELECT o.rolname::text FROM pg_catalog.pg_roles o
             WHERE pg_catalog.pg_has_role(o.oid, CASE
@@ -86,7 +90,7 @@ INSIDE = """
     SELECT pg_catalog.pg_backend_pid() AS pid, c.tables,
         c.objects + (SELECT count(*) FROM pg_catalog.pg_largeobject_metadata) AS objects,
         ARRAY(SELECT e.extname::text FROM pg_catalog.pg_extension e) AS installed,
-        pg_catalog.current_setting('default_transaction_read_only')::bool AS read_only,
+        pg_catalog.current_setting('default_transaction_read_only')::bool AS database_read_only,
         pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') AND COALESCE(
             (SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') FROM pg_catalog.pg_namespace n
             WHERE n.nspname = 'public'), true) AS may_create
@@ -110,7 +114,8 @@ class TargetFacts:
     it is not `empty`. `sessions` are others', `prepared` prepared transactions. `assumable` are the roles
     that may be given objects, `extensions` those that could be installed, `superuser_extensions` those of
     them that this login may not, `installed` what is in the database. `lock_budget` is how many locks the
-    whole server can hold, as its settings promise.
+    whole server can hold, as its settings promise. `read_only`: sessions at the server begin so;
+    `database_read_only`: those in this database do.
     """
 
     name: str
@@ -142,6 +147,7 @@ class TargetFacts:
     objects: int = 0
     empty: bool = False
     may_create: bool = False
+    database_read_only: bool = False
     installed: frozenset[str] = frozenset()
 
     @property

@@ -88,6 +88,7 @@ MODE_PROBLEMS: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"section": ["data"]}, "new", ["section: the database will be a new one"]),
     ({"section": ["data"]}, "existing", []),
     ({"tables": ["orders"]}, "existing", []),
+    ({}, "somewhere", ["mode must be one of new, empty, replace, existing"]),
 ]
 ONE_TRANSACTION: list[tuple[dict[str, Any], str, bool]] = [
     ({}, "empty", True),
