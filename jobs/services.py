@@ -14,7 +14,16 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db import models, transaction
 
-from jobs.models import ActivityEvent, BackupCopy, BackupJob, Database, QueuedJob, Storage
+from jobs.models import (
+    ActivityEvent,
+    BackupCopy,
+    BackupJob,
+    Database,
+    MigrationJob,
+    QueuedJob,
+    RestoreJob,
+    Storage,
+)
 from jobs.models.activity import TimelineEvent
 from jobs.models.base import Queue
 from jobs.models.history import HISTORY, HistoryRow
@@ -79,14 +88,17 @@ def enqueue_backup(
     }
     if storage is not None:
         payload["storage_id"] = str(storage.id)
-    job_id = _enqueue(
+    job_id = enqueue(
         Queue.BACKUP, database.user_id, payload, max_attempts, schedule_id=schedule_id, slot=slot
     )
     record(by, "backup", database, job=str(job_id))
     return job_id
 
 
-def _enqueue(queue: Queue, user_id: int, payload: dict[str, Any], max_attempts: int, **columns: Any) -> UUID:
+def enqueue(
+    queue: Queue, user_id: int, payload: dict[str, Any], max_attempts: int = 1, **columns: Any
+) -> UUID:
+    """Put a job into the queue. What is in the payload has been checked."""
     job_id = uuid.uuid4()
     QueuedJob.objects.create(
         id=job_id, queue=queue, user_id=user_id, payload=payload, max_attempts=max_attempts, **columns
@@ -113,11 +125,16 @@ def cancel_job(job_id: UUID, *, by: User) -> str:
 @transaction.atomic
 def rerun_job(job_id: UUID, *, by: User) -> UUID:
     """A new job with the payload of an old one; its id. Raises `NotFound` or `ServiceError`."""
+    from jobs import restoring  # which needs this module
+
     row = _history(job_id, by)
     if row.status in {"pending", "running"}:
         raise ServiceError(f"Job {job_id} has not ended yet: cancel it first, or wait.")
-    if not isinstance(row, BackupJob):
-        raise ServiceError(f"A {row.queue} cannot be re-run in this version.")
+    if isinstance(row, RestoreJob):
+        return restoring.rerun_restore(row, by=by)
+    if isinstance(row, MigrationJob):
+        return restoring.rerun_migration(row, by=by)
+    assert isinstance(row, BackupJob)  # noqa: S101  there are three histories
     database = row.database
     if database is None:
         raise ServiceError(f"The database {row.database_name!r} of job {job_id} is not registered any more.")

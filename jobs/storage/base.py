@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -135,6 +136,11 @@ class Store(ABC):
         self, key: str, start: int = 0, end: int | None = None, *, stop: Stop = never
     ) -> Iterator[bytes]:
         """Bytes `start` up to but not including `end`, in chunks of at most CHUNK. ObjectMissing."""
+
+    def link(self, key: str, path: Path) -> bool:  # noqa: ARG002
+        """Make `path` another name of the object where it is a file on the same disk; whether that worked.
+        Its bytes then need not be copied, and stay when the object is deleted. Never write to it."""
+        return False
 
     @abstractmethod
     def stat(self, key: str) -> ObjectInfo:

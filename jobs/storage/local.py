@@ -76,6 +76,17 @@ class LocalStore(Store):
                 at += len(chunk)
                 yield chunk
 
+    def link(self, key: str, path: Path) -> bool:
+        with self._folder.parent_fd(key) as parent:
+            try:
+                os.link(last_step(key), path, src_dir_fd=parent, follow_symlinks=False)
+            except OSError:
+                return False
+        if not modes.S_ISREG(path.lstat().st_mode):
+            path.unlink()
+            return False
+        return True
+
     def stat(self, key: str) -> ObjectInfo:
         with self._folder.parent_fd(key) as parent, self._folder.errors(key, "look at it"):
             found = os.stat(last_step(key), dir_fd=parent, follow_symlinks=False)

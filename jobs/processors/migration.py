@@ -1,0 +1,179 @@
+"""The migration processor: pg_dump of one database straight into pg_restore of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jobs import scratch
+from jobs.crypto import CannotDecrypt
+from jobs.models import Database, MigrationJob
+from jobs.pgtools.archive.contents import Contents
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import PgToolsError
+from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
+from jobs.processors import slots
+from jobs.processors import source as sources
+from jobs.processors.base import JobFailed, Outcome
+from jobs.processors.control import Control
+from jobs.processors.explained import explained
+from jobs.processors.load import Load
+from jobs.processors.payload import uuid_in
+from jobs.processors.pipe import Pipe, newest_for
+from jobs.processors.progress import reporting
+from jobs.processors.restore import MODES
+from jobs.processors.source import Source
+from jobs.processors.target import properties
+from jobs.processors.target.again import committed_before, require_repeatable
+from jobs.processors.target.creation import Properties
+from jobs.processors.target.examination import Examined, Wanted, examine
+from jobs.processors.target.landing import Landing, Wish
+from jobs.processors.target.lock import Hold, held
+from jobs.processors.target.sameness import require_another
+from jobs.processors.target.writing import resumed, written
+from jobs.queue.rows import Job
+from jobs.secrets import unseal
+from jobs.targets import conninfo_for, parse
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a payload asks for, looked up. `database`: the source's registration, if it has one."""
+
+    source: Conninfo
+    target: Conninfo
+    target_name: str
+    mode: str
+    dump: DumpFlags
+    restore: RestoreFlags
+    staged: bool
+    database: Database | None
+    row: MigrationJob
+
+
+class MigrationProcessor:
+    @contextmanager
+    def work(self, job: Job, control: Control) -> Iterator[Outcome]:
+        order = control.patiently(partial(_order, job))
+        secrets = (*order.source.secrets, *order.target.secrets)
+        with ExitStack() as stack:
+            stack.enter_context(explained(control, secrets))
+            folder = stack.enter_context(scratch.folder(f"{job.queue}-{job.id.hex[:8]}"))
+            scratch.sweep_orphans()
+            # Each side writes its password file and certificates into a folder of its own.
+            ours, theirs = folder / "target", folder / "source"
+            for side in (ours, theirs):
+                side.mkdir()
+            hold = stack.enter_context(
+                held(order.target, order.target_name, ours, job.id, job.created_at, control)
+            )
+            outcome = resumed(hold, order.row, order.mode)
+            if outcome is None:
+                outcome = stack.enter_context(_migrated(job, order, hold, theirs, control))
+            yield outcome
+
+
+@contextmanager
+def _migrated(job: Job, order: Order, hold: Hold, folder: Path, control: Control) -> Iterator[Outcome]:
+    source = sources.examine(order.source, order.dump, folder, hold.application_name, control)
+    require_another(source, hold)
+    limit = order.database.max_parallel if order.database else None
+    with slots.held(order.source, limit, job, folder, control) as warnings:
+        client = newest_for(source, hold.session or hold.inside_or_fail())
+        tube = Pipe(
+            replace(source, toolset=client), order.dump, order.staged, folder, hold.application_name, control
+        )
+        contents = tube.outline()
+        seen = examine(hold, _wanted(order, contents, source), folder, control)
+        seen.warnings += [*source.warnings, *warnings]
+        earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
+        if earlier is not None:
+            yield earlier
+            return
+        require_repeatable(order.row, seen.flags, seen.plan)
+        with _written(job, order, hold, tube, seen, contents, control) as outcome:
+            yield outcome
+
+
+@contextmanager
+def _written(
+    job: Job, order: Order, hold: Hold, tube: Pipe, seen: Examined, contents: Contents, control: Control
+) -> Iterator[Outcome]:
+    facts = tube.source.facts
+    made_like = Properties(facts.encoding, facts.locale_provider, facts.collate, facts.ctype, facts.locale)
+    wish = Wish(order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like)
+    load = Load(contents, seen.flags, seen.plan, hold, control, None, warnings=seen.warnings)
+    tube.attach(load)
+
+    def fill(place: Landing) -> None:
+        tube.run(place.conninfo)
+        load.warnings += properties.finish(
+            hold, place, load.contents, facts.database_settings, seen.flags, order.mode, control
+        )
+
+    with reporting(job, control, tube.snapshot):
+        tube.stage()
+        with written(job, hold, wish, load, fill, control) as outcome:
+            columns = dict(outcome.columns) | {"size": tube.count}
+            columns["log"] = "\n".join(part for part in (tube.log, str(columns.get("log", ""))) if part)
+            yield Outcome(columns, outcome.also)
+
+
+def _wanted(order: Order, contents: Contents, source: Source) -> Wanted:
+    size = source.bytes if order.staged else 0
+    return Wanted(contents, order.restore, order.mode, size, streamed=not order.staged)
+
+
+def flags_problems(restore: RestoreFlags, mode: str, *, staged: bool) -> list[str]:
+    """What of a migration's options does not go together, a sentence each."""
+    problems = mode_problems(restore, mode)
+    if restore.jobs > 1 and not staged:
+        problems.append("jobs: a migration that streams has one job at each end; choose staged for more.")
+    return problems
+
+
+# What is asked -----------------------------------------------------------------------------------
+
+
+def _order(job: Job) -> Order:
+    """Raises `JobFailed` for a payload that is not the expected shape or names what is not there."""
+    payload = job.payload
+    flags = payload.get("flags") if isinstance(payload, dict) else None
+    if not isinstance(payload, dict) or not isinstance(flags, dict):
+        raise JobFailed(
+            "The job's payload is not of the expected shape (an object with mode, target_name and flags)."
+        )
+    mode, name = payload.get("mode"), payload.get("target_name")
+    if mode not in MODES or not isinstance(name, str) or not name:
+        raise JobFailed(f"The job's payload has no valid mode ({', '.join(MODES)}) and target_name.")
+    row = MigrationJob.objects.select_related("user").get(id=job.id)
+    try:
+        restore = RestoreFlags.from_dict(flags.get("restore", {}))
+        dump = DumpFlags.from_dict(flags.get("dump", {}))
+        database, source = _end(job, payload, row, "source")
+        _, target = _end(job, payload, row, "target")
+    except (PgToolsError, CannotDecrypt) as error:
+        raise JobFailed(str(error)) from error
+    if problems := flags_problems(restore, mode, staged=flags.get("staged") is True):
+        raise JobFailed(" ".join(problems))
+    return Order(source, target, name, mode, dump, restore, flags.get("staged") is True, database, row)
+
+
+def _end(job: Job, payload: dict[str, Any], row: MigrationJob, side: str) -> tuple[Database | None, Conninfo]:
+    """A registered database, or the URL that was given, which is sealed in the history row."""
+    sealed = getattr(row, f"{side}_sealed_url")
+    if sealed:
+        return None, parse(unseal(sealed, f"The URL of the {side}"), owner=row.user)
+    wanted = uuid_in(payload, f"{side}_database_id")
+    found = Database.objects.select_related("user").filter(id=wanted, user_id=job.user_id).first()
+    if found is None:
+        name = payload.get(f"{side}_database_name")
+        raise JobFailed(
+            f"The {side} {name!r} is not registered any more (id {wanted}). Add it again, or give its URL."
+        )
+    return found, conninfo_for(found)

@@ -1,0 +1,199 @@
+"""The restore processor: one artifact into one database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jobs import scratch
+from jobs.crypto import CannotDecrypt
+from jobs.models import BackupJob, Database, RestoreJob, Upload
+from jobs.pgtools.archive.codec import decompressed
+from jobs.pgtools.archive.contents import Contents
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import PgToolsError
+from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
+from jobs.processors import stored as artifacts
+from jobs.processors.base import JobFailed, Outcome
+from jobs.processors.control import Control
+from jobs.processors.explained import explained
+from jobs.processors.load import Load
+from jobs.processors.payload import uuid_in
+from jobs.processors.progress import reporting
+from jobs.processors.staging import stage
+from jobs.processors.stored import Checked, Stored
+from jobs.processors.target import properties
+from jobs.processors.target.again import committed_before, require_repeatable
+from jobs.processors.target.examination import Wanted, examine
+from jobs.processors.target.landing import Landing, Wish
+from jobs.processors.target.lock import Hold, held
+from jobs.processors.target.writing import Fill, resumed, written
+from jobs.queue.rows import Job
+from jobs.storage.local import LocalStore
+from jobs.targets import conninfo_for
+
+MODES = ("new", "empty", "replace", "existing")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a payload asks for, looked up; nothing in it is taken on trust."""
+
+    conninfo: Conninfo
+    target_name: str
+    mode: str
+    flags: RestoreFlags
+    backup: BackupJob | None
+    upload: Upload | None
+    row: RestoreJob
+
+    def open(self) -> Stored:
+        if self.backup is not None:
+            return artifacts.of_backup(self.backup)
+        assert self.upload is not None  # noqa: S101  _order sees to it
+        return artifacts.of_upload(self.upload)
+
+
+class RestoreProcessor:
+    @contextmanager
+    def work(self, job: Job, control: Control) -> Iterator[Outcome]:
+        order = control.patiently(partial(_order, job))
+        with (
+            explained(control, order.conninfo.secrets),
+            scratch.folder(f"{job.queue}-{job.id.hex[:8]}") as folder,
+            held(order.conninfo, order.target_name, folder, job.id, job.created_at, control) as hold,
+        ):
+            scratch.sweep_orphans()
+            outcome = resumed(hold, order.row, order.mode)
+            if outcome is not None:
+                yield outcome
+                return
+            with _restored(job, order, hold, folder, control) as done:
+                yield done
+
+
+@contextmanager
+def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control) -> Iterator[Outcome]:
+    stored = control.patiently(order.open)
+    contents = control.interruptibly(partial(stored.contents, stop=control.stopped))
+    control.check()
+    wanted = wanted_of(stored, contents, order.flags, order.mode)
+    seen = examine(hold, wanted, folder, control)
+    earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
+    if earlier is not None:
+        yield earlier
+        return
+    require_repeatable(order.row, seen.flags, seen.plan)
+    load = Load(contents, seen.flags, seen.plan, hold, control, stored.size, warnings=seen.warnings)
+    load.list_file = seen.list_file
+    wish = Wish(
+        order.mode,
+        seen.plan.beside,
+        seen.plan.single_transaction,
+        seen.flags.keep_days,
+        properties.of_source(stored.database, contents),
+    )
+    with reporting(job, control, load.snapshot):
+        fill = _ready(stored, load, wish, folder, control)
+        with written(job, hold, wish, load, fill, control) as outcome:
+            yield outcome
+
+
+def wanted_of(stored: Stored, contents: Contents, flags: RestoreFlags, mode: str) -> Wanted:
+    return Wanted(
+        contents,
+        flags,
+        mode,
+        stored.size,
+        linkable=isinstance(stored.store, LocalStore),
+        globals_sql=stored.globals_sql if stored.has_globals else None,
+        source_major=_major(stored.manifest),
+    )
+
+
+def _ready(stored: Stored, load: Load, wish: Wish, folder: Path, control: Control) -> Fill:
+    """Staged now, so that the target is touched only once all of the artifact is known to be whole; or to be
+    streamed, and compared with the record before the commit or the swap."""
+    checked = Checked(stored, control.stopped)
+    if not load.plan.staged:
+
+        def stream(place: Landing) -> None:
+            chunks = decompressed(load.counted(checked), load.contents.codec)
+            load.from_stream(place.conninfo, chunks, checked.require_whole)
+            _finish(stored, load, wish, place, control)
+
+        return stream
+    path = stage(stored, load, folder, checked)
+
+    def restore(place: Landing) -> None:
+        load.from_staged(place.conninfo, path)
+        _finish(stored, load, wish, place, control)
+
+    return restore
+
+
+def _finish(stored: Stored, load: Load, wish: Wish, place: Landing, control: Control) -> None:
+    settings = stored.database.get("settings") or {}
+    load.warnings += properties.finish(
+        load.hold, place, load.contents, settings, load.flags, wish.mode, control
+    )
+
+
+def _major(manifest: dict[str, Any]) -> int | None:
+    first = str(manifest.get("server_version", "")).partition(".")[0]
+    return int(first) if first.isdecimal() else None
+
+
+# What is asked -----------------------------------------------------------------------------------
+
+
+def _order(job: Job) -> Order:
+    """Raises `JobFailed` for a payload that is not the expected shape or names what is not there."""
+    payload = job.payload
+    if not isinstance(payload, dict) or not isinstance(payload.get("flags"), dict):
+        raise JobFailed(
+            "The job's payload is not of the expected shape (an object with database_id and flags)."
+        )
+    mode, name = payload.get("mode"), payload.get("target_name")
+    if mode not in MODES or not isinstance(name, str) or not name:
+        raise JobFailed(f"The job's payload has no valid mode ({', '.join(MODES)}) and target_name.")
+    try:
+        flags = RestoreFlags.from_dict(payload["flags"])
+        conninfo = conninfo_for(_database(job, payload))
+    except (PgToolsError, CannotDecrypt) as error:
+        raise JobFailed(str(error)) from error
+    if problems := mode_problems(flags, mode, plain=True):
+        raise JobFailed(" ".join(problems))
+    return Order(conninfo, name, mode, flags, *_source(job, payload), RestoreJob.objects.get(id=job.id))
+
+
+def _database(job: Job, payload: dict[str, Any]) -> Database:
+    wanted = uuid_in(payload, "database_id")
+    found = Database.objects.select_related("user").filter(id=wanted, user_id=job.user_id).first()
+    if found is None:
+        name = payload.get("database_name")
+        raise JobFailed(
+            f"The database {name!r} is not registered any more (id {wanted}). Add it again to restore into "
+            "it."
+        )
+    return found
+
+
+def _source(job: Job, payload: dict[str, Any]) -> tuple[BackupJob | None, Upload | None]:
+    if payload.get("backup_id") is not None:
+        wanted = uuid_in(payload, "backup_id")
+        backup = BackupJob.objects.filter(id=wanted, user_id=job.user_id, status="completed").first()
+        if backup is None:
+            raise JobFailed(f"The backup {wanted} does not exist any more, or is not complete.")
+        return backup, None
+    wanted = uuid_in(payload, "upload_id")
+    upload = Upload.objects.select_related("storage").filter(id=wanted, user_id=job.user_id).first()
+    if upload is None:
+        raise JobFailed(
+            f"The upload {wanted} does not exist any more: uploads are kept for a day. Send it again."
+        )
+    return None, upload

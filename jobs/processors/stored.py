@@ -1,0 +1,151 @@
+"""An artifact to restore from: a copy of a backup, or an upload."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobs.crypto import CannotDecrypt
+from jobs.models import BackupJob, Upload
+from jobs.models.storage import CopyState
+from jobs.pgtools.archive.contents import Contents, inspect
+from jobs.processors.base import JobFailed
+from jobs.storage.base import Stop, Store, StoreError, never
+from jobs.storage.keys import globals_key
+from jobs.stores import store_for
+
+
+class Changed(StoreError):
+    """What lies there is not what was stored."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """`manifest` is empty for an upload. `sha256` is what was recorded when it was stored."""
+
+    store: Store
+    key: str
+    size: int
+    sha256: str
+    manifest: dict[str, Any]
+    has_globals: bool = False
+
+    def read(self, start: int = 0, *, stop: Stop = never) -> Iterator[bytes]:
+        return self.store.read(self.key, start, stop=stop)
+
+    def contents(self, *, stop: Stop = never) -> Contents:
+        """What it holds, from its beginning. Raises `StoreError`, `PgToolsError`."""
+        return inspect(lambda start: self.read(start, stop=stop), self.size)
+
+    def globals_sql(self) -> bytes:
+        """The server's roles as saved beside it. Raises `StoreError` when they are not what was stored."""
+        content = b"".join(self.store.read(globals_key(self.key)))
+        if hashlib.sha256(content).hexdigest() != self.manifest.get("globals_sha256"):
+            raise Changed(
+                f"{self.store.name}, {globals_key(self.key)}: not what was stored; the roles are not created."
+            )
+        return content
+
+    @property
+    def database(self) -> dict[str, Any]:
+        """The source's properties from the manifest, {} where there is none."""
+        found = self.manifest.get("database")
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass
+class Checked:
+    """Passes the bytes on and compares them with the record once all are through."""
+
+    stored: Stored
+    stop: Stop
+    count: int = 0  # bytes so far
+    _hash: Any = field(default_factory=hashlib.sha256)
+    _chunks: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._chunks is None:
+            self._chunks = self.stored.read(stop=self.stop)
+        chunk = next(self._chunks)
+        self._take(chunk)
+        return chunk
+
+    def require_whole(self) -> None:
+        """Raises `Changed` unless every byte of what was stored, and no other, has passed."""
+        self._compare(self.count, self._hash.hexdigest())
+
+    def read_file(self, path: Path) -> None:
+        """Take the bytes from a file that is the object itself. Raises `Changed`."""
+        with open(path, "rb", buffering=0) as file:
+            buffer = memoryview(bytearray(1 << 20))
+            while count := file.readinto(buffer):
+                if self.stop():
+                    return
+                self._take(buffer[:count])
+        self.require_whole()
+
+    def _take(self, chunk: bytes | memoryview) -> None:
+        self._hash.update(chunk)
+        self.count += len(chunk)
+
+    def _compare(self, size: int, sha256: str) -> None:
+        stored = self.stored
+        if size != stored.size or sha256 != stored.sha256:
+            raise Changed(
+                f"{stored.store.name}, {stored.key} is not what was stored: {size} bytes with SHA-256 "
+                f"{sha256[:12]}…, recorded are {stored.size} bytes with {stored.sha256[:12]}…. It was "
+                "changed or "
+                "cut short; do not rely on it. Restore another backup or copy."
+            )
+
+
+def of_backup(backup: BackupJob, *, retry_seconds: float | None = None) -> Stored:
+    """The first of its good copies that is there. Raises `StoreError` of the last one tried, `JobFailed`."""
+    trouble: Exception | None = None
+    for copy in backup.copies.filter(state=CopyState.GOOD).select_related("storage").order_by("created_at"):
+        try:
+            store = store_for(copy.storage, retry_seconds=retry_seconds)
+            found = Stored(
+                store,
+                copy.storage_key,
+                copy.size or 0,
+                copy.sha256 or "",
+                backup.manifest or {},
+                copy.has_globals,
+            )
+            _require_size(found)
+        except (StoreError, CannotDecrypt) as error:
+            trouble = error
+        else:
+            return found
+    if trouble is not None:
+        raise JobFailed(f"No copy of the backup {backup.id} can be read: {trouble}") from trouble
+    raise JobFailed(f"The backup {backup.id} of {backup.database_name!r} has no stored copy (any more).")
+
+
+def of_upload(upload: Upload, *, retry_seconds: float | None = None) -> Stored:
+    if upload.state != CopyState.GOOD:
+        raise JobFailed(f"The upload {upload.name!r} is not complete: send the file again.")
+    try:
+        store = store_for(upload.storage, retry_seconds=retry_seconds)
+    except CannotDecrypt as error:
+        raise JobFailed(str(error)) from error
+    found = Stored(store, upload.storage_key, upload.size or 0, upload.sha256 or "", {})
+    _require_size(found)
+    return found
+
+
+def _require_size(stored: Stored) -> None:
+    size = stored.store.stat(stored.key).size
+    if size != stored.size:
+        raise Changed(
+            f"{stored.store.name}, {stored.key}: {size} bytes lie there, {stored.size} were stored. The "
+            "object was "
+            "changed or cut short; do not rely on it."
+        )

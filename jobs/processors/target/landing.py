@@ -1,0 +1,184 @@
+"""Where a restore writes, and how what it has written becomes the target.
+
+"beside": into a database of a temporary name, which takes the target's name in one step when all is well.
+"in place": into the target itself, normally in a single transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from django.db.models.functions import Now
+
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import PgToolsError
+from jobs.processors.base import JobFailed
+from jobs.processors.control import Control
+from jobs.processors.target import creation, names, swap
+from jobs.processors.target.creation import Properties
+from jobs.processors.target.lock import EXISTS, Hold
+from jobs.processors.target.sessions import Session
+from jobs.processors.target.swap import Rename, SwapFailed
+from jobs.queue import finish
+from jobs.queue.rows import Job
+
+LEFTOVERS = "SELECT datname FROM pg_catalog.pg_database WHERE pg_catalog.starts_with(datname::text, %s)"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Landing:
+    """`conninfo` is where the tools write. `single_transaction`: a rollback undoes all of it."""
+
+    conninfo: Conninfo
+    beside: bool
+    single_transaction: bool
+    land: Callable[[], dict[str, Any]]  # make it the target; columns of the history row
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a job wants to do to its target."""
+
+    mode: str
+    beside: bool
+    single_transaction: bool
+    keep_days: int
+    properties: Properties
+
+
+def remember(job: Job, control: Control, **columns: Any) -> None:
+    """Into the history row, whatever the database of ours is going through; raises `ClaimLost` if the job is
+    somebody else's by now, before anything is done."""
+    control.patiently(lambda: finish.progress(job, **columns))
+
+
+def clear_leftovers(hold: Hold, job: Job) -> None:
+    """Drop what earlier claims of this job were restoring into."""
+    if hold.session is None:
+        return
+    for (name,) in hold.session.execute(LEFTOVERS, [names.temporary_prefix(job.id)]).fetchall():
+        creation.drop(hold.session, name)
+
+
+@contextmanager
+def landing(hold: Hold, job: Job, wish: Wish, control: Control) -> Iterator[Landing]:
+    """Raises `JobFailed`; leaves no temporary database behind, as far as the server can be reached."""
+    if not wish.beside:
+        remember(job, control, touched_at=Now())
+        inside = hold.conninfo.replace_database(hold.name)
+        yield Landing(inside, False, wish.single_transaction, dict)
+        return
+    name = names.temporary(job.id, job.claim_id)
+    try:
+        with _cancelling(hold.orders, control):
+            creation.create(hold.orders, name, wish.properties)
+        place = Landing(hold.conninfo.replace_database(name), True, False, dict)
+        place.land = lambda: _take_place(hold, job, wish, control, name, place.warnings)
+        yield place
+    finally:
+        _drop(hold, name)
+
+
+def _take_place(
+    hold: Hold, job: Job, wish: Wish, control: Control, name: str, warnings: list[str]
+) -> dict[str, Any]:
+    hold.check()
+    session = hold.orders
+    old = hold.oid(hold.name)
+    if wish.mode == "new" and old is not None:
+        raise JobFailed(
+            f'A database called "{hold.name}" was created at {hold.conninfo.host_label} meanwhile. It was '
+            "left "
+            "alone. Choose another name, or replace it."
+        )
+    renames = [Rename(name, hold.name)]
+    columns: dict[str, Any] = {
+        "landed_oid": hold.oid(name),
+        "kept_name": None,
+        "kept_oid": None,
+        "kept_until": None,
+    }
+    if wish.mode != "new":
+        if old is None:
+            raise JobFailed(
+                f'The database "{hold.name}" was dropped or renamed meanwhile. Restore it as a new one.'
+            )
+        warnings += creation.take_over(session, hold.name, name)
+        kept = names.aside(hold.name, "before", datetime.now(UTC))
+        renames.insert(0, Rename(hold.name, kept))
+        until = datetime.now(UTC) + timedelta(days=wish.keep_days) if wish.keep_days else None
+        columns |= {"kept_name": kept, "kept_oid": old, "kept_until": until}
+    # Before the swap: should this worker die now, the next one tells by the oids whether it took place.
+    remember(job, control, **columns)
+    hold.leave_inside()
+    _swap(hold, renames, columns["landed_oid"])
+    return columns | settle(hold, wish.mode, columns["kept_name"], columns["kept_oid"])
+
+
+def _swap(hold: Hold, renames: list[Rename], landed_oid: int) -> None:
+    nothing = {"landed_oid": None, "kept_name": None, "kept_oid": None, "kept_until": None}
+    try:
+        swap.swap(hold.orders, renames, hold.open)
+    except SwapFailed as error:
+        raise JobFailed(str(error), **nothing) from error
+    except psycopg.Error as error:
+        # The answer to the COMMIT may be what got lost.
+        if _has_landed(hold, landed_oid):
+            return
+        reason = str(error).strip().partition("\n")[0]
+        raise JobFailed(
+            f"The server broke off while names were changed, which was not done: {reason}", **nothing
+        ) from error
+
+
+def _has_landed(hold: Hold, oid: int) -> bool:
+    """Raises `ConnectionFailed` where nobody can tell: then the row keeps both oids."""
+    with hold.open(hold.conninfo.dbname if hold.session is None else hold.orders.info.dbname) as session:
+        row = session.execute(EXISTS, [hold.name]).fetchone()
+    return bool(row and row[0] == oid)
+
+
+def settle(hold: Hold, mode: str, kept_name: str | None, kept_oid: int | None) -> dict[str, Any]:
+    """What was replaced by way of an empty database is not worth keeping; columns of the history row."""
+    if mode != "empty" or kept_name is None:
+        return {}
+    if hold.oid(kept_name) == kept_oid:
+        creation.drop(hold.orders, kept_name)
+    return {"kept_name": None, "kept_oid": None, "kept_until": None}
+
+
+def already_landed(hold: Hold, row: Any) -> bool:
+    """Has an earlier claim of this job got as far as the swap? `row`: the history row."""
+    return row.landed_oid is not None and hold.session is not None and hold.oid(hold.name) == row.landed_oid
+
+
+def _drop(hold: Hold, name: str) -> None:
+    """Once landed there is none of that name. A server that is away keeps it until the job comes again."""
+    try:
+        if hold.session is not None and not hold.session.closed:
+            creation.drop(hold.session, name)
+            return
+        with hold.open() as session:
+            creation.drop(session, name)
+    except (psycopg.Error, PgToolsError, JobFailed) as error:
+        log.warning("the temporary database %s may be left behind: %s", name, str(error).strip())
+
+
+@contextmanager
+def _cancelling(session: Session, control: Control) -> Iterator[None]:
+    """A statement that takes long, such as CREATE DATABASE, ends when the job is told to stop."""
+    with control.killing(session.cancel):
+        try:
+            yield
+        except psycopg.errors.QueryCanceled:
+            control.check()
+            raise

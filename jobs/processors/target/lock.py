@@ -1,0 +1,230 @@
+"""The right to write into a target: a session advisory lock, held for as long as a job writes.
+
+Two locks, because advisory locks are local to a database: one by the target's name in the database where
+orders are given (normally "postgres"), which stands for targets that do not exist yet or change their names;
+and one inside the target, for logins that may enter nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from jobs.backoff import pause_while_waiting
+from jobs.models.history import HISTORY
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import ConnectionFailed, QueryFailed
+from jobs.pgtools.hints import login_message
+from jobs.pgtools.mask import mask
+from jobs.processors.base import HandBack, JobFailed
+from jobs.processors.control import Control
+from jobs.processors.target import sessions
+from jobs.processors.target.sessions import Session
+from jobs.queue.connections import borrowed
+
+INSIDE_KEY = 0x70676272_74617267  # "pgbrtarg"
+TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_lock(%s)"
+LOCKED_BY = """
+SELECT COALESCE(a.application_name, '') FROM pg_catalog.pg_locks l
+JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+AND (l.classid::bigint << 32 | l.objid::bigint) = %s
+AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+"""
+EXISTS = "SELECT oid::bigint FROM pg_catalog.pg_database WHERE datname = %s"
+WRITERS = """
+SELECT pid, application_name FROM pg_catalog.pg_stat_activity
+WHERE datname = %s AND application_name LIKE 'pgbr/%%' AND usename = current_user
+"""
+PROBE_SECONDS = 5.0
+
+
+class Hold:
+    """A held target. `session` gives orders from outside of it and is None where the login may enter no other
+    database; `inside` is in it. Whoever lost the lock has lost these sessions, so a zombie's orders fail."""
+
+    def __init__(self, conninfo: Conninfo, name: str, folder: Path, job_id: UUID) -> None:
+        self.conninfo = conninfo
+        self.name = name
+        self.folder = folder
+        self.application_name = f"pgbr/{job_id}"
+        self.session: Session | None = None
+        self.inside: Session | None = None
+        self.lost = False
+        self._killers: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+
+    @property
+    def orders(self) -> Session:
+        """The session outside of the target. Raises `JobFailed` where there is none."""
+        if self.session is None:
+            raise JobFailed(
+                f'The login "{self.conninfo.user}" may enter no database of {self.conninfo.host_label} but '
+                f'"{self.name}" itself, so none can be created or renamed. Let it CONNECT to "postgres", or '
+                "restore into the existing database."
+            )
+        return self.session
+
+    def oid(self, name: str) -> int | None:
+        """Of a database of that name, None: there is none."""
+        row = (self.session or self.inside_or_fail()).execute(EXISTS, [name]).fetchone()
+        return int(row[0]) if row else None
+
+    def inside_or_fail(self) -> Session:
+        if self.inside is None:
+            raise JobFailed(f'The database "{self.name}" does not exist on {self.conninfo.host_label}.')
+        return self.inside
+
+    def open(self, name: str | None = None) -> Session:
+        """Another session, to the named database or where orders are given."""
+        dbname = name if name is not None else self.orders.info.dbname
+        return sessions.steady(self.conninfo.replace_database(dbname), self.folder, self.application_name)
+
+    def leave_inside(self) -> None:
+        """The target is about to be renamed, for which nobody may be in it."""
+        with self._lock:
+            if self.inside is not None:
+                self.inside.close()
+                self.inside = None
+
+    @contextmanager
+    def killing(self, kill: Callable[[], None]) -> Iterator[None]:
+        """While inside, losing the lock calls `kill`."""
+        with self._lock:
+            self._killers.append(kill)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._killers.remove(kill)
+
+    def check(self) -> None:
+        if self.lost:
+            raise JobFailed(
+                f'The session that held the lock on "{self.name}" at {self.conninfo.host_label} broke, so '
+                "this "
+                "job stopped writing. Was the server restarted? Look at the target, then run it again."
+            )
+
+    def watch(self) -> None:
+        while not self._done.wait(PROBE_SECONDS):
+            with self._lock:
+                held = [session for session in (self.session, self.inside) if session is not None]
+                killers = list(self._killers)
+            if any(_is_broken(session) for session in held) and not self._done.is_set():
+                self.lost = True
+                for kill in killers:
+                    kill()
+                return
+
+    def close(self) -> None:
+        self._done.set()
+        for session in (self.session, self.inside):
+            if session is not None:
+                session.close()
+
+
+@contextmanager
+def held(
+    conninfo: Conninfo, name: str, folder: Path, job_id: UUID, since: datetime, control: Control
+) -> Iterator[Hold]:
+    """The lock on the database called `name` of that server, whether it exists or not. `since`: when the job
+    was ordered.
+
+    Ends what an earlier claim of this job, or a job that is over, left writing there. Raises `HandBack` when
+    another job holds it, `PgToolsError`, `Stopped`.
+    """
+    hold = Hold(conninfo, name, folder, job_id)
+    with ExitStack() as stack:
+        stack.callback(hold.close)
+        control.interruptibly(lambda: _take(hold, since))
+        thread = threading.Thread(target=hold.watch, name="lock watch", daemon=True)
+        thread.start()
+        yield hold
+
+
+def _take(hold: Hold, since: datetime) -> None:
+    try:
+        hold.session = sessions.maintenance(hold.conninfo, hold.name, hold.folder, hold.application_name)
+        if hold.session is not None:
+            sessions.end_own(hold.session, hold.application_name)
+            _lock(hold, hold.session, key_of(hold.name), since)
+            if hold.oid(hold.name) is None:
+                return
+        hold.inside = _enter(hold)
+        if hold.inside is not None:
+            if hold.session is None:
+                sessions.end_own(hold.inside, hold.application_name)
+            _lock(hold, hold.inside, INSIDE_KEY, since)
+            _end_strays(hold)
+    except psycopg.Error as error:
+        reason = login_message(mask(str(error), hold.conninfo.secrets))
+        raise QueryFailed(
+            f'Taking the lock on "{hold.name}" at {hold.conninfo.host_label} failed: {reason}'
+        ) from None
+
+
+def _enter(hold: Hold) -> Session | None:
+    try:
+        return sessions.direct(hold.conninfo.replace_database(hold.name), hold.folder, hold.application_name)
+    except ConnectionFailed:
+        if hold.session is None:
+            raise
+        return None  # the pre-flight tells what cannot be done with such a target
+
+
+def key_of(name: str) -> int:
+    """A signed 64-bit key for a database's name."""
+    digest = hashlib.sha256(b"pgbr target\0" + name.encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _lock(hold: Hold, session: Session, key: int, since: datetime) -> None:
+    if _value(session, TRY_LOCK, key):
+        return
+    holder = _value(session, LOCKED_BY, key)
+    by = f"job {str(holder).removeprefix('pgbr/')}" if str(holder).startswith("pgbr/") else "another job"
+    raise HandBack(
+        f'Waits: {by} is writing into "{hold.name}" at {hold.conninfo.host_label}.',
+        pause_while_waiting(since),
+    )
+
+
+def _end_strays(hold: Hold) -> None:
+    """Helpers of a parallel pg_restore outlive a killed worker for as long as their statement takes. The lock
+    is ours, so no restore or migration may be writing here any more; backups may be reading."""
+    session = hold.inside_or_fail()
+    for pid, application in session.execute(WRITERS, [hold.name]).fetchall():
+        if application != hold.application_name and _is_writer(application):
+            session.execute(sessions.END, [pid])
+
+
+def _is_writer(application: str) -> bool:
+    try:
+        job_id = UUID(application.removeprefix("pgbr/"))
+    except ValueError:
+        return False
+    with borrowed():
+        return any(HISTORY[queue].objects.filter(id=job_id).exists() for queue in ("restore", "migration"))
+
+
+def _is_broken(session: Session) -> bool:
+    try:
+        session.execute("SELECT 1")
+    except psycopg.Error:
+        return session.closed  # open: it was asked in the middle of a transaction that has failed
+    return False
+
+
+def _value(session: Session, query: str, parameter: Any) -> Any:
+    row = session.execute(query.encode(), [parameter]).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,96 @@
+"""What belongs to the database itself: encoding and locale it is made with, settings, owner, comment,
+grants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import sql
+
+from jobs.pgtools.archive.contents import Contents
+from jobs.pgtools.archive.entry import Entry
+from jobs.pgtools.archive.toc import Toc
+from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.script.loader import Loader
+from jobs.processors.control import Control
+from jobs.processors.target import creation
+from jobs.processors.target.creation import Properties
+from jobs.processors.target.landing import Landing
+from jobs.processors.target.lock import Hold
+
+OF_DATABASE = "DATABASE "
+
+
+def of_source(manifest: Mapping[str, Any], contents: Contents) -> Properties:
+    """From the manifest, else from the archive's own list. Of plain SQL without a manifest nothing is
+    known."""
+    if manifest.get("encoding"):
+        return Properties.from_manifest(manifest)
+    found = contents.toc.database() if contents.toc is not None else None
+    if found is None:
+        return Properties()
+    return Properties(found.encoding, found.locale_provider, found.collate, found.ctype, found.locale)
+
+
+def finish(
+    hold: Hold,
+    place: Landing,
+    contents: Contents,
+    settings: Mapping[str, Any],
+    flags: RestoreFlags,
+    mode: str,
+    control: Control,
+) -> list[str]:
+    """Give a database that was restored beside the target what the source had of its own; what was refused.
+
+    An archive's list has it as SQL, which is applied to the new name. Owner and grants of a replaced
+    database are taken from that one later.
+    """
+    if not place.beside or flags.selects or flags.data_only:
+        return []
+    if contents.toc is None:
+        return creation.apply_settings(hold.orders, place.conninfo.dbname, settings)
+    warnings = _apply(hold, place, contents.toc, flags, mode, control)
+    return warnings + (_owner(hold, place, contents.toc) if mode == "new" and flags.restores_owners else [])
+
+
+def _apply(
+    hold: Hold, place: Landing, toc: Toc, flags: RestoreFlags, mode: str, control: Control
+) -> list[str]:
+    texts = [entry.definition for entry in toc.entries if _is_wanted(entry, flags, mode)]
+    if not texts:
+        return []
+    name = '"' + toc.dbname.replace('"', '""') + '"'
+    script = f"\\connect {name}\n" + "\n".join(texts)
+    with hold.open(place.conninfo.dbname) as session:
+        loader = Loader(
+            session,
+            target_name=place.conninfo.dbname,
+            single_transaction=False,
+            accept_errors=True,
+            stop=control.stopped,
+        )
+        result = loader.run(iter([script.encode()]), before_commit=lambda: None)
+    return [f"Of the database's own properties: {problem}" for problem in result.first]
+
+
+def _is_wanted(entry: Entry, flags: RestoreFlags, mode: str) -> bool:
+    if entry.kind == "DATABASE PROPERTIES":
+        return True
+    if not entry.name.startswith(OF_DATABASE):
+        return False
+    if entry.kind == "ACL":
+        return mode == "new" and flags.restores_privileges
+    return entry.kind == "COMMENT" and not flags.no_comments
+
+
+def _owner(hold: Hold, place: Landing, toc: Toc) -> list[str]:
+    owner = next((entry.owner for entry in toc.entries if entry.kind == "DATABASE"), "")
+    if not owner:
+        return []
+    order = sql.SQL("ALTER DATABASE {} OWNER TO {}")
+    refusal = creation.attempt(
+        hold.orders, order.format(sql.Identifier(place.conninfo.dbname), sql.Identifier(owner))
+    )
+    return [f"Of the database's own properties: {refusal}"] if refusal else []

@@ -1,0 +1,46 @@
+"""Roles that an archive's owners and grants need, made from the globals saved with it."""
+
+from __future__ import annotations
+
+import psycopg
+
+from jobs.pgtools.archive.contents import Contents
+from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.roles import statements_for
+from jobs.pgtools.target import TargetFacts
+from jobs.processors.base import JobFailed
+from jobs.processors.target.sessions import Session
+
+
+def create_missing(
+    session: Session, contents: Contents, facts: TargetFacts, flags: RestoreFlags, globals_sql: bytes
+) -> list[str]:
+    """Create what the target lacks; a line for each role, for the history. Raises `JobFailed`."""
+    missing = needed(contents, flags) - facts.roles
+    told = []
+    for statement in statements_for(globals_sql, missing):
+        try:
+            session.execute(statement.sql.encode())
+        except psycopg.errors.DuplicateObject:
+            continue
+        except psycopg.errors.OperationalError:
+            raise
+        except psycopg.Error as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise JobFailed(
+                f'The role "{statement.role}" could not be created from the saved globals: {reason}. Create '
+                "it by "
+                "hand, or restore without owners and privileges."
+            ) from error
+        if statement.softened:
+            told.append(f'The role "{statement.role}" was created without the rights of a superuser.')
+    return [*(f'The role "{role}" was created from the saved globals.' for role in sorted(missing)), *told]
+
+
+def needed(contents: Contents, flags: RestoreFlags) -> set[str]:
+    """Roles that must exist for a restore with these flags."""
+    toc = contents.toc
+    if toc is None:
+        return set()
+    owners = toc.owners() if flags.restores_owners else set()
+    return owners | (toc.grantees() if flags.restores_privileges else set())

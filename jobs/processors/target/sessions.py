@@ -1,0 +1,128 @@
+"""Sessions on the target's server: which one to give orders through, and ending those in the way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from jobs.pgtools import pooler
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import ConnectionFailed, QueryFailed
+
+Session = psycopg.Connection[Any]
+Open = Callable[[], Session]
+
+OTHERS = """
+SELECT pid, COALESCE(usename, ''), COALESCE(application_name, '') FROM pg_catalog.pg_stat_activity
+WHERE datname = ANY(%s) AND backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+"""
+OURS = """
+SELECT pid FROM pg_catalog.pg_stat_activity
+WHERE application_name = %s AND usename = current_user AND pid <> pg_catalog.pg_backend_pid()
+"""
+END = "SELECT pg_catalog.pg_terminate_backend(%s)"
+STEADY = """
+SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
+WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
+    'idle_in_transaction_session_timeout')
+"""
+GONE_SECONDS = 15.0
+AGAIN_SECONDS = 0.05
+
+
+def maintenance(conninfo: Conninfo, target: str, folder: Path, application_name: str) -> Session | None:
+    """A session outside the target database, from which it can be created, renamed and dropped; in "postgres"
+    wherever the login may enter that, so that all who want the same target meet there. None: there is none.
+
+    Raises `ConnectionFailed` when the server cannot be reached at all, and `PoolerDetected`.
+    """
+    for name in dict.fromkeys(["postgres", conninfo.dbname, "template1"]):
+        if name == target:
+            continue
+        with suppress(ConnectionFailed):
+            return _direct(conninfo.replace_database(name), folder, application_name)
+    return None
+
+
+def direct(conninfo: Conninfo, folder: Path, application_name: str) -> Session:
+    """Raises `ConnectionFailed` and `PoolerDetected`."""
+    return _direct(conninfo, folder, application_name)
+
+
+def steady(conninfo: Conninfo, folder: Path, application_name: str) -> Session:
+    """A session that no default of the role or the database ends for being slow or idle."""
+    session = conninfo.connect(folder, application_name)
+    session.execute(STEADY)
+    return session
+
+
+def _direct(conninfo: Conninfo, folder: Path, application_name: str) -> Session:
+    session = steady(conninfo, folder, application_name)
+    try:
+        pooler.refuse_pooler(session, lambda: conninfo.connect(folder, application_name))
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def end_own(session: Session, application_name: str) -> int:
+    """End what an earlier run of this job left on the server, and wait until it is gone: only then are its
+    locks free and its writes over. Raises `QueryFailed` if it does not go."""
+    deadline = time.monotonic() + GONE_SECONDS
+    ended: set[int] = set()
+    while pids := {pid for (pid,) in session.execute(OURS, [application_name])}:
+        for pid in pids:
+            session.execute(END, [pid])
+        ended |= pids
+        if time.monotonic() > deadline:
+            raise QueryFailed(
+                f"{len(pids)} sessions of an earlier run of this job are still on the server and do not end. "
+                "End them there (pg_terminate_backend), then run it again."
+            )
+        time.sleep(AGAIN_SECONDS)
+    return len(ended)
+
+
+@contextmanager
+def emptied(databases: Sequence[str], open_session: Open) -> Iterator[list[str]]:
+    """While inside, whoever connects to these databases is sent away again and again, so that they can be
+    renamed or dropped. Yields who could not be: "application as user"."""
+    stubborn: list[str] = []
+    done = threading.Event()
+    session = open_session()
+
+    def sweep() -> None:
+        while not done.is_set():
+            try:
+                stubborn[:] = _end_others(session, databases)
+            except psycopg.Error:
+                return
+            done.wait(AGAIN_SECONDS)
+
+    thread = threading.Thread(target=sweep, daemon=True)
+    try:
+        stubborn[:] = _end_others(session, databases)
+        thread.start()
+        yield stubborn
+    finally:
+        done.set()
+        if thread.ident is not None:
+            thread.join()
+        session.close()
+
+
+def _end_others(session: Session, databases: Sequence[str]) -> list[str]:
+    stubborn = []
+    for pid, user, application in session.execute(OTHERS, [list(databases)]).fetchall():
+        try:
+            session.execute(END, [pid])
+        except psycopg.errors.InsufficientPrivilege:
+            stubborn.append(f"{application or 'a client'} as {user or 'unknown'}")
+    return stubborn

@@ -1,0 +1,125 @@
+"""From a held target to a restored one: make the place, fill it, look at it, give it its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from jobs.models.history import WritingRow
+from jobs.processors.base import JobFailed, Outcome
+from jobs.processors.control import Control, Stop, Stopped
+from jobs.processors.explained import explained
+from jobs.processors.load import Load
+from jobs.processors.target.landing import (
+    Landing,
+    Wish,
+    already_landed,
+    clear_leftovers,
+    landing,
+    remember,
+    settle,
+)
+from jobs.processors.target.lock import Hold
+from jobs.processors.target.verification import missing_relations
+from jobs.queue.rows import Job
+
+MOST_ERRORS_SHOWN = 10
+
+Fill = Callable[[Landing], None]
+
+
+@contextmanager
+def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: Control) -> Iterator[Outcome]:
+    """Have `load` done by `fill(place)`. Raises `JobFailed`, saying what is left in the target if it
+    is not as it was."""
+    clear_leftovers(hold, job)
+    try:
+        with explained(control, hold.conninfo.secrets), landing(hold, job, wish, control) as place:
+            columns = _fill(hold, place, load, fill, control)
+    except JobFailed as failure:
+        raise JobFailed(_with_damage(str(failure), wish, load), **(_told(load) | failure.values)) from failure
+    except Stopped as stopped:
+        _if_rolled_back(job, wish, load, stopped, control)
+        raise
+    yield Outcome(columns | _told(load))
+
+
+def resumed(hold: Hold, row: WritingRow, mode: str) -> Outcome | None:
+    """What an earlier claim of this job has done, if it got as far as making it the target; then there is
+    nothing left to do but to say so."""
+    if not already_landed(hold, row):
+        return None
+    columns = settle(hold, mode, row.kept_name, row.kept_oid)
+    warning = "The worker was ended right after the swap; the job was completed by another one."
+    return Outcome(columns | {"warnings": [warning]})
+
+
+def _fill(hold: Hold, place: Landing, load: Load, fill: Fill, control: Control) -> dict[str, Any]:
+    fill(place)
+    hold.check()
+    _require_complete(hold, place, load)
+    if load.flags.analyze:
+        _analyze(hold, place, load, control)
+    load.phase = "changing names" if place.beside else "done"
+    columns = place.land()
+    load.warnings += place.warnings
+    return columns
+
+
+def _require_complete(hold: Hold, place: Landing, load: Load) -> None:
+    """pg_restore said that all went well; every table, view and sequence of its list must be there, too."""
+    if load.contents.toc is None or load.errors:
+        return
+    with hold.open(place.conninfo.dbname) as session:
+        missing = missing_relations(session, load.contents.toc, load.flags)
+    if missing:
+        raise JobFailed(
+            f"pg_restore ended well, but {len(missing)} objects of the archive are not in the database, such "
+            "as "
+            f"{', '.join(missing[:3])}."
+        )
+
+
+def _analyze(hold: Hold, place: Landing, load: Load, control: Control) -> None:
+    """A restore brings no statistics, without which the first queries may take any plan."""
+    load.phase = "analyzing"
+    try:
+        with (
+            hold.open(place.conninfo.dbname) as session,
+            control.killing(session.cancel),
+            hold.killing(session.cancel),
+        ):
+            session.execute("ANALYZE")
+    except psycopg.Error as error:
+        control.check()
+        hold.check()
+        load.warnings.append(f"ANALYZE failed, run it by hand: {str(error).strip().partition(chr(10))[0]}")
+
+
+def _told(load: Load) -> dict[str, Any]:
+    warnings = list(load.warnings)
+    if load.errors:
+        shown = load.first_errors[:MOST_ERRORS_SHOWN]
+        warnings = [f"{load.errors} statements failed. The first: " + "; ".join(shown), *warnings]
+    return {"log": load.log, "warnings": warnings}
+
+
+def _with_damage(message: str, wish: Wish, load: Load) -> str:
+    if wish.beside or load.phase == "reading":
+        return f"{message} The target is as it was." if wish.mode != "new" else message
+    if wish.single_transaction:
+        return (
+            message
+            if load.phase == "analyzing"
+            else f"{message} All was rolled back: the target is as it was."
+        )
+    return f"{message} It was not restored in one transaction: the target holds a part of it by now."
+
+
+def _if_rolled_back(job: Job, wish: Wish, load: Load, stopped: Stopped, control: Control) -> None:
+    """Told to stop before anything could be committed, the job may begin anew wherever it was writing."""
+    if stopped.why is Stop.SHUTDOWN and (wish.beside or (wish.single_transaction and not load.committing)):
+        remember(job, control, touched_at=None)

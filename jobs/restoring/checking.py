@@ -1,0 +1,158 @@
+"""The pre-flight, for people: what a restore or migration would meet, before anything runs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psycopg
+from django.contrib.auth.models import User
+
+from jobs import scratch
+from jobs.models import BackupJob, Upload
+from jobs.pgtools.archive.contents import Contents
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import ConnectionFailed, QueryFailed
+from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.hints import login_message
+from jobs.pgtools.mask import mask
+from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.target import TargetFacts
+from jobs.processors import stored as artifacts
+from jobs.processors.base import JobFailed
+from jobs.processors.control import Control
+from jobs.processors.pipe import Pipe, newest_for
+from jobs.processors.preflight import Finding, stops
+from jobs.processors.restore import MODES, wanted_of
+from jobs.processors.source import Source
+from jobs.processors.source import examine as examine_source
+from jobs.processors.stored import Stored
+from jobs.processors.target import sessions
+from jobs.processors.target.examination import Examined, Wanted, judge
+from jobs.processors.target.sameness import is_same
+from jobs.restoring.migrations import MigrationOrder, ends
+from jobs.restoring.orders import RestoreOrder, require_visible
+from jobs.services import ServiceError
+from jobs.targets import conninfo_for
+
+PATIENCE_SECONDS = 5.0  # with a store that is away, while somebody waits
+APPLICATION = "pgbr check"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is known before anything runs. `suggested_mode` fits what the target is now."""
+
+    findings: list[Finding]
+    contents: Contents
+    facts: TargetFacts
+    suggested_mode: str
+    host: str
+
+    @property
+    def stops(self) -> bool:
+        return bool(stops(self.findings))
+
+
+def check_restore(order: RestoreOrder, *, by: User) -> Check:
+    """Log in to the target and look into the artifact; up to a minute. Changes nothing.
+
+    An order with a mode of "" is judged by the mode that fits. Raises `InvalidFlags`, `NotFound`,
+    `ServiceError`, `PgToolsError`, `StoreError`.
+    """
+    require_visible(order.database, by)
+    source = order.backup or order.upload
+    if source is None:
+        raise ServiceError("Choose what to restore: a backup or an uploaded file.")
+    stored = _opened(source, by)
+    wanted = wanted_of(stored, stored.contents(), RestoreFlags.from_dict(order.flags), order.mode)
+    with ExitStack() as stack:
+        return _check(conninfo_for(order.database), order.target_name, wanted, stack)
+
+
+def check_migration(order: MigrationOrder, *, by: User) -> Check:
+    """The same for a migration; asks the source for its definitions."""
+    source_conninfo, target_conninfo = ends(order, by)
+    dump_flags, restore_flags = (
+        DumpFlags.from_dict(order.dump_flags),
+        RestoreFlags.from_dict(order.restore_flags),
+    )
+    with ExitStack() as stack:
+        folder = stack.enter_context(scratch.folder("check"))
+        source = examine_source(source_conninfo, dump_flags, folder, APPLICATION, Control())
+        outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
+        session = outside or inside
+        assert session is not None  # noqa: S101  one of the two, else it was raised
+        if is_same(source, session, target_conninfo, order.target_name):
+            raise ServiceError("Source and target are the same database. Choose another target.")
+        contents = _outline(source, session, dump_flags, order.staged, folder)
+        size = source.bytes if order.staged else 0
+        wanted = Wanted(contents, restore_flags, order.mode, size, streamed=not order.staged)
+        return _check(target_conninfo, order.target_name, wanted, stack)
+
+
+def contents_of(source: BackupJob | Upload, *, by: User) -> Contents:
+    """What is in it. Raises `NotFound`, `ServiceError`, `PgToolsError`, `StoreError`."""
+    return _opened(source, by).contents()
+
+
+def suggested_mode(facts: TargetFacts) -> str:
+    """A target that holds data is replaced, so that there is a way back."""
+    if not facts.exists:
+        return "new"
+    return "empty" if facts.empty else "replace"
+
+
+def _check(conninfo: Conninfo, name: str, wanted: Wanted, stack: ExitStack) -> Check:
+    folder = stack.enter_context(scratch.folder("check"))
+    outside, inside = _enter(conninfo, name, folder, stack)
+    orders = outside or inside
+    assert orders is not None  # noqa: S101  one of the two, else it was raised
+
+    def judged(mode: str) -> Examined:
+        return judge(conninfo, name, orders, inside, replace(wanted, mode=mode), folder)
+
+    try:
+        seen = judged(wanted.mode if wanted.mode in MODES else "replace")
+        fitting = suggested_mode(seen.facts)
+        if wanted.mode not in MODES and fitting != "replace":
+            seen = judged(fitting)
+    except psycopg.Error as error:
+        reason = login_message(mask(str(error), conninfo.secrets))
+        raise QueryFailed(f'Asking {conninfo.host_label} about "{name}" failed: {reason}') from None
+    return Check(seen.findings, wanted.contents, seen.facts, fitting, conninfo.host_label)
+
+
+def _enter(
+    conninfo: Conninfo, name: str, folder: Path, stack: ExitStack
+) -> tuple[sessions.Session | None, sessions.Session | None]:
+    """A session outside of the target and one in it, as far as there are any; at least one."""
+    outside = sessions.maintenance(conninfo, name, folder, APPLICATION)
+    if outside is not None:
+        stack.callback(outside.close)
+    try:
+        inside = sessions.direct(conninfo.replace_database(name), folder, APPLICATION)
+    except ConnectionFailed:
+        if outside is None:
+            raise
+        return outside, None
+    stack.callback(inside.close)
+    return outside, inside
+
+
+def _outline(
+    source: Source, session: sessions.Session, flags: DumpFlags, staged: bool, folder: Path
+) -> Contents:
+    tools = newest_for(source, session)
+    return Pipe(replace(source, toolset=tools), flags, staged, folder, APPLICATION, Control()).outline()
+
+
+def _opened(source: BackupJob | Upload, by: User) -> Stored:
+    require_visible(source, by)
+    try:
+        if isinstance(source, BackupJob):
+            return artifacts.of_backup(source, retry_seconds=PATIENCE_SECONDS)
+        return artifacts.of_upload(source, retry_seconds=PATIENCE_SECONDS)
+    except JobFailed as error:
+        raise ServiceError(str(error)) from error

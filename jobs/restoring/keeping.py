@@ -1,0 +1,153 @@
+"""What a restore or migration has replaced: swap it back, or drop it, now or after its time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+
+from jobs import scratch
+from jobs.crypto import CannotDecrypt
+from jobs.models import MigrationJob, QueuedJob, RestoreJob
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import PgToolsError
+from jobs.processors.base import HandBack, JobFailed
+from jobs.processors.control import Control
+from jobs.processors.target import creation, names
+from jobs.processors.target.lock import Hold, held
+from jobs.processors.target.swap import Rename, swap
+from jobs.restoring.orders import refuse_protected, require_visible
+from jobs.secrets import unseal
+from jobs.services import ServiceError, record, visible_to
+from jobs.targets import conninfo_for, parse
+
+log = logging.getLogger(__name__)
+
+Row = RestoreJob | MigrationJob
+
+
+def kept(user: User) -> list[Row]:
+    """Whose replaced database is still there, as far as pgbr knows; the newest first."""
+    rows: list[Row] = []
+    for model in (RestoreJob, MigrationJob):
+        rows += visible_to(user, model.objects.exclude(kept_name=None))
+    return sorted(rows, key=lambda row: row.created_at, reverse=True)
+
+
+def undo(row: Row, *, by: User) -> None:
+    """Give the target's name back to the database it replaced; what was restored is kept beside.
+
+    Takes seconds. Raises `NotFound`, `ServiceError`, `PgToolsError`; then nothing has changed.
+    """
+    require_visible(row, by)
+    if row.kept_name is None:
+        raise ServiceError(
+            f"Job {row.pk} keeps no replaced database (any more), so there is nothing to go back to."
+        )
+    _refuse_unfinished(row)
+    refuse_protected(_conninfo(row), row.target_name)
+    with _holding(row) as hold:
+        _swap_back(hold, row)
+    record(by, "undo", row, target=row.target_name)
+
+
+def drop_kept(row: Row, *, by: User) -> None:
+    """Drop the kept database for good. Raises `NotFound`, `ServiceError`, `PgToolsError`."""
+    require_visible(row, by)
+    _refuse_unfinished(row)
+    _drop(row)
+    record(by, "drop kept", row, target=row.target_name)
+
+
+def drop_expired() -> int:
+    """Drop what has been kept for its time. An upkeep duty; what refuses is tried again next time."""
+    count = 0
+    for model in (RestoreJob, MigrationJob):
+        for row in model.objects.filter(kept_until__lt=Now()).exclude(kept_name=None):
+            try:
+                _refuse_unfinished(row)
+                _drop(row)
+                count += 1
+            except (ServiceError, PgToolsError, CannotDecrypt) as error:
+                log.warning("the kept database %s is not dropped yet: %s", row.kept_name, error)
+    return count
+
+
+def _swap_back(hold: Hold, row: Row) -> None:
+    now, back = hold.oid(row.target_name), hold.oid(row.kept_name or "")
+    if now == row.kept_oid and now is not None:
+        _remember_undone(row, None, None)  # done before, and only the answer got lost
+        return
+    if now != row.landed_oid or back is None or back != row.kept_oid:
+        raise ServiceError(
+            f'The databases "{row.target_name}" and "{row.kept_name}" at {hold.conninfo.host_label} are not '
+            "those "
+            "that this job left there: somebody renamed, dropped or replaced them since. Nothing was done."
+        )
+    aside = names.aside(row.target_name, "undone", datetime.now(UTC))
+    hold.leave_inside()
+    swap(
+        hold.orders, [Rename(row.target_name, aside), Rename(row.kept_name or "", row.target_name)], hold.open
+    )
+    _remember_undone(row, aside, now)
+
+
+def _remember_undone(row: Row, kept_name: str | None, kept_oid: int | None) -> None:
+    """From now on it is the restored one that lies aside."""
+    row.kept_name, row.kept_oid, row.landed_oid = kept_name, kept_oid, row.kept_oid
+    row.undone_at = datetime.now(UTC)
+    row.save(update_fields=["kept_name", "kept_oid", "landed_oid", "undone_at"])
+
+
+def _drop(row: Row) -> None:
+    if row.kept_name is None:
+        raise ServiceError(f"Job {row.pk} keeps no replaced database (any more).")
+    with _holding(row) as hold:
+        found = hold.oid(row.kept_name)
+        if found is not None and found != row.kept_oid:
+            raise ServiceError(
+                f'"{row.kept_name}" at {hold.conninfo.host_label} is not the database that this job kept: it '
+                "was "
+                "left alone."
+            )
+        creation.drop(hold.orders, row.kept_name)
+    row.kept_name = row.kept_oid = row.kept_until = None
+    row.save(update_fields=["kept_name", "kept_oid", "kept_until"])
+
+
+def _refuse_unfinished(row: Row) -> None:
+    if QueuedJob.objects.filter(id=row.pk, status__in=["pending", "active"]).exists():
+        raise ServiceError(f"Job {row.pk} has not ended yet: wait for it, or cancel it.")
+
+
+@contextmanager
+def _holding(row: Row) -> Iterator[Hold]:
+    """The target's lock, as a worker takes it. Raises `ServiceError` when a job is writing there."""
+    conninfo = _conninfo(row)
+    try:
+        with (
+            scratch.folder("undo") as folder,
+            held(conninfo, row.target_name, folder, row.pk, row.created_at, Control()) as hold,
+        ):
+            yield hold
+    except HandBack as busy:
+        raise ServiceError(f"Not now: {busy}") from busy
+    except JobFailed as error:
+        raise ServiceError(str(error)) from error
+    except psycopg.Error as error:
+        raise ServiceError(f"{conninfo.host_label} gave an error: {str(error).strip()}") from error
+
+
+def _conninfo(row: Row) -> Conninfo:
+    if isinstance(row, MigrationJob) and row.target_sealed_url:
+        return parse(unseal(row.target_sealed_url, "The URL of the target"), owner=row.user)
+    database: Any = row.target_database if isinstance(row, MigrationJob) else row.database
+    if database is None:
+        raise ServiceError("The connection that this job used is not registered any more: rename it by hand.")
+    return conninfo_for(database)

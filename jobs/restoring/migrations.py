@@ -1,0 +1,143 @@
+"""Ordering a migration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from jobs.models import Database, MigrationJob
+from jobs.models.base import Queue
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import InvalidFlags
+from jobs.pgtools.flags import DumpFlags
+from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.processors.migration import flags_problems
+from jobs.restoring.orders import refuse_protected, require_target, require_visible
+from jobs.secrets import seal, unseal
+from jobs.services import ServiceError, enqueue, record
+from jobs.targets import conninfo_for, parse
+
+MANAGED_BY_PGBR = ("format", "compress", "clean", "if_exists", "create")
+
+
+@dataclass(frozen=True)
+class MigrationOrder:
+    """`source` and `target`: a registered database, or a URL. Into the database `target_name` on the
+    target's server. `staged`: over this machine's disk, in parallel. Flags as `DumpFlags` and `RestoreFlags`
+    take them, without the dump's format and compression, which pgbr chooses."""
+
+    source: Database | str
+    target: Database | str
+    mode: str
+    target_name: str
+    dump_flags: Mapping[str, Any] = field(default_factory=dict)
+    restore_flags: Mapping[str, Any] = field(default_factory=dict)
+    staged: bool = False
+
+
+@transaction.atomic
+def enqueue_migration(order: MigrationOrder, *, by: User) -> UUID:
+    """Queue it; the job's id. It belongs to the owner of the registered databases, else to `by`.
+
+    URLs are sealed in the history row, which is made here. Raises `InvalidFlags` with every problem,
+    `InvalidConninfo`, `NotFound`, `ServiceError`.
+    """
+    source, target = ends(order, by)
+    require_target(order.mode, order.target_name)
+    flags = _flags(order)
+    refuse_protected(target, order.target_name)
+    owner = _owner(order, by)
+    payload = {"mode": order.mode, "target_name": order.target_name, "flags": flags}
+    payload |= _named("source", order.source, source) | _named("target", order.target, target)
+    job_id = enqueue(Queue.MIGRATION, owner.pk, payload)
+    MigrationJob.objects.create(
+        id=job_id,
+        user=owner,
+        mode=order.mode,
+        target_name=order.target_name,
+        flags=flags,
+        **_columns("source", order.source, payload),
+        **_columns("target", order.target, payload),
+    )
+    subject = order.target if isinstance(order.target, Database) else MigrationJob(id=job_id)
+    record(by, "migrate", subject, job=str(job_id), mode=order.mode, target=order.target_name)
+    return job_id
+
+
+def rerun_migration(row: MigrationJob, *, by: User) -> UUID:
+    """A new job like an old one. Raises `ServiceError` when a database is not registered any more."""
+    flags = row.flags
+    order = MigrationOrder(
+        _end(row, "source"),
+        _end(row, "target"),
+        row.mode,
+        row.target_name,
+        flags.get("dump", {}),
+        flags.get("restore", {}),
+        flags.get("staged") is True,
+    )
+    return enqueue_migration(order, by=by)
+
+
+def ends(order: MigrationOrder, by: User) -> tuple[Conninfo, Conninfo]:
+    """How to reach source and target. Raises `NotFound`, `InvalidConninfo`, `CannotDecrypt`."""
+    return _reach(order.source, by), _reach(order.target, by)
+
+
+def _reach(end: Database | str, by: User) -> Conninfo:
+    if isinstance(end, Database):
+        require_visible(end, by)
+        return conninfo_for(end)
+    return parse(end, owner=by)
+
+
+def _owner(order: MigrationOrder, by: User) -> User:
+    owners = {end.user_id: end.user for end in (order.source, order.target) if isinstance(end, Database)}
+    given_urls = isinstance(order.source, str) or isinstance(order.target, str)
+    if len(owners) > 1 or (given_urls and owners and by.pk not in owners):
+        raise ServiceError("Source and target belong to different accounts. Register both for one account.")
+    return next(iter(owners.values()), by)
+
+
+def _flags(order: MigrationOrder) -> dict[str, Any]:
+    dump, restore = DumpFlags.from_dict(order.dump_flags), RestoreFlags.from_dict(order.restore_flags)
+    problems = [
+        f"{name}: pgbr chooses this for a migration." for name in MANAGED_BY_PGBR if name in dump.to_dict()
+    ]
+    if dump.jobs > 1 and not order.staged:
+        problems.append("jobs: a migration that streams has one job at each end; choose staged for more.")
+    problems += flags_problems(restore, order.mode, staged=order.staged)
+    if problems:
+        raise InvalidFlags(problems)
+    found = {"dump": dump.to_dict(), "restore": restore.to_dict()}
+    return {**found, "staged": True} if order.staged else {**found}
+
+
+def _named(side: str, end: Database | str, conninfo: Conninfo) -> dict[str, Any]:
+    if isinstance(end, Database):
+        return {f"{side}_database_id": str(end.id), f"{side}_database_name": end.name}
+    return {f"{side}_database_name": f"{conninfo.dbname} at {conninfo.host_label}"[:100]}
+
+
+def _columns(side: str, end: Database | str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    named = {f"{side}_database_name": payload[f"{side}_database_name"][:100]}
+    if isinstance(end, Database):
+        return named | {f"{side}_database": end}
+    return named | {f"{side}_sealed_url": seal(end.strip())}
+
+
+def _end(row: MigrationJob, side: str) -> Database | str:
+    sealed: str = getattr(row, f"{side}_sealed_url")
+    if sealed:
+        return unseal(sealed, f"The URL of the {side}")
+    database: Database | None = getattr(row, f"{side}_database")
+    if database is None:
+        raise ServiceError(
+            f"The {side} {getattr(row, f'{side}_database_name')!r} is not registered any more."
+        )
+    return database
