@@ -14,7 +14,7 @@ from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.toolset import Toolset
 
-LATEST = 18  # of pg_dump, for a backup that never got as far as choosing one
+LATEST = 18  # of the client tools, for a job that never got as far as choosing one
 
 
 def context(backup: BackupJob) -> dict[str, Any]:
@@ -72,16 +72,16 @@ def _options(backup: BackupJob) -> tuple[str, str]:
         flags = DumpFlags.from_dict(backup.flags)
     except InvalidFlags as error:
         return f"not valid: {error}", ""
+    version = str((backup.manifest or {}).get("client_version", ""))
     folder = Path("dump") if flags.format == "directory" else None
     try:
-        return flags.in_words(), shlex.join(flags.argv(_tools(backup), folder))
+        return flags.in_words(), shlex.join(flags.argv(client_tools(version), folder))
     except InvalidFlags:
         return flags.in_words(), ""
 
 
-def _tools(backup: BackupJob) -> Toolset:
-    """The client tools as the manifest names them; only their version matters for the command."""
-    version = str((backup.manifest or {}).get("client_version", ""))
+def client_tools(version: str) -> Toolset:
+    """Only the version matters for showing a command; "" is the newest."""
     known = re.match(r"(\d+)\.?(\d*)", version)
     major, minor = (known[1], known[2]) if known else (str(LATEST), "")
     codecs = frozenset({"none", "gzip"} | ({"zstd", "lz4"} if int(major) >= 16 else set()))

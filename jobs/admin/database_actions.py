@@ -45,7 +45,7 @@ def backup_now(owner: DatabaseAdmin, request: HttpRequest, databases: list[Datab
     names = ", ".join(database.name for database in databases[:5])
     more = f" and {len(databases) - 5} more" if len(databases) > 5 else ""
     response = page(
-        owner, request, "backup_now.html", f"Back up {names}{more}", form=form, databases=databases
+        owner, request, "backup_now.html", f"Back up {names}{more}", form=form, forms={"options": form}
     )
     response.status_code = 400 if form.errors else 200
     return response

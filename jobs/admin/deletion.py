@@ -1,4 +1,4 @@
-"""Deleting on purpose: the page says what is lost and what stays, and asks for a name."""
+"""Deleting and the like on purpose: the page says what is lost and what stays, and asks for a name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from jobs.admin.pages import page
 
 @dataclass(frozen=True)
 class Plan:
-    """What a deletion means. `word` must be typed; with `blocked` reasons nothing can be deleted."""
+    """What a deletion means. `word` must be typed; with `blocked` reasons nothing can be deleted.
+
+    `verb` is on the button, `purpose` follows "Type <word> to", `losing` stands above what is lost.
+    """
 
     title: str
     word: str
     lost: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     blocked: list[str] = field(default_factory=list)
+    verb: str = "Delete"
+    purpose: str = "delete for good"
+    losing: str = "What is lost"
+    cannot: str = "This cannot be deleted now."
+    unchanged: str = "Nothing was deleted."
 
 
 def confirmed(

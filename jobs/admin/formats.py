@@ -28,7 +28,11 @@ ICONS = {
     "writing": "◐",
     "deleting": "⊘",
     "warning": "!",
+    "stop": "✕",
+    "warn": "!",
+    "ok": "✓",
 }
+LEVELS = {"warn": "warning"}
 
 
 def size(count: object) -> str:
@@ -85,3 +89,8 @@ def status(word: str, shown: str | None = None) -> SafeString:
         ICONS[known],
         shown or word,
     )
+
+
+def level(word: str) -> SafeString:
+    """Of a finding: stop, warn or ok."""
+    return status(word, LEVELS.get(word, word))

@@ -38,7 +38,10 @@ class Group:
 
 
 class OptionForm(forms.Form):
-    """`cleaned_data["given"]` are the flags as `to_dict` has them: what differs from the defaults."""
+    """`cleaned_data["given"]` are the flags as `to_dict` has them: what differs from the defaults.
+
+    `only`: the names of the options that apply; None: all.
+    """
 
     options: ClassVar[Sequence[Field]]
     sections: ClassVar[Mapping[str, str]]  # group of the options -> heading; the one without is always open
@@ -47,10 +50,11 @@ class OptionForm(forms.Form):
     words: ClassVar[Mapping[str, str]] = {}  # choices, where they need more than their name
     own: ClassVar[frozenset[str]] = frozenset()  # options that the tool does not know
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, only: frozenset[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.shown = [field for field in self.options if only is None or field.name in only]
         defaults = self.flags()
-        for field in self.options:
+        for field in self.shown:
             self.fields[field.name] = self._form_field(field, getattr(defaults, field.name))
 
     def clean(self) -> dict[str, Any]:
@@ -61,34 +65,28 @@ class OptionForm(forms.Form):
             values["given"] = self.read(values).to_dict()
         except InvalidFlags as error:
             for problem in error.problems:
-                self._blame(problem)
+                self.blame(problem)
         return values
 
     def read(self, values: Mapping[str, Any]) -> Flags:
         """Raises InvalidFlags."""
-        given = {field.name: flag(field, values[field.name]) for field in self.options}
+        given = {field.name: flag(field, values[field.name]) for field in self.shown}
         given = {name: value for name, value in given.items() if value not in (None, "", [])}
         made: Flags = self.flags.from_dict(given)
         return made
 
     def groups(self) -> Iterator[Group]:
         for key, title in self.sections.items():
-            rows = [self._row(field) for field in self.options if field.group == key]
+            rows = [self._row(field) for field in self.shown if field.group == key]
             if rows:
                 yield Group(title, rows, not title or any(self._stands_out(row.bound) for row in rows))
-
-    def entered(self) -> dict[str, Any]:
-        """What was sent, valid or not, as the initial values of another form."""
-        return {
-            name: field.widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
-            for name, field in self.fields.items()
-        }
 
     def _row(self, field: Field) -> Row:
         option = "" if field.name in self.own else f"--{field.option}"
         return Row(self[field.name], option, field.kind == "switch")
 
-    def _blame(self, problem: str) -> None:
+    def blame(self, problem: str) -> None:
+        """Say so beside the option that a problem names, else above them all."""
         name, _, message = problem.partition(": ")
         if name in self.fields and message:
             self.add_error(name, message)

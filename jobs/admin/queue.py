@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import URLPattern
+from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 
 from jobs.admin import formats
@@ -41,6 +41,9 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
     @admin.display(description="database")
     def about(self, job: QueuedJob) -> str:
         payload = job.payload if isinstance(job.payload, dict) else {}
+        if job.queue == "migration":
+            ends = (payload.get(f"{side}_database_name") or "a URL" for side in ("source", "target"))
+            return " → ".join(map(str, ends))
         return str(payload.get("database_name") or "") or formats.NOTHING
 
     @admin.display(description="queued", ordering="created_at")
@@ -78,9 +81,17 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
             "about": self.about(job),
             "state": self.state(job),
             "timeline": TimelineLine.objects.filter(job_id=job.pk),
-            "has_history": job.queue == "backup" and HISTORY[job.queue].objects.filter(pk=job.pk).exists(),
+            "history": _history(job),
             "can_cancel": job.status in SHOWN,
             "title": f"{job.queue.capitalize()} of {self.about(job)}",
             "subtitle": "",
         }
         return super().render_change_form(request, context, *args, **kwargs)
+
+
+def _history(job: QueuedJob) -> str:
+    """The page of its history row; "" before a worker has taken it."""
+    model = HISTORY[job.queue]
+    if not model.objects.filter(pk=job.pk).exists():
+        return ""
+    return reverse(f"admin:jobs_{model._meta.model_name}_change", args=[job.pk])
