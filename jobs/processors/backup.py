@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from django.db.utils import Error
 
@@ -25,8 +24,10 @@ from jobs.processors.artifact import Sink
 from jobs.processors.base import JobFailed, Outcome, VerdictUnknown
 from jobs.processors.control import Control
 from jobs.processors.dump import Dump
+from jobs.processors.explained import explained
 from jobs.processors.globals import dump_globals
 from jobs.processors.manifest import as_bytes, facts_as_json, manifest
+from jobs.processors.payload import uuid_in
 from jobs.processors.progress import Meter, reporting
 from jobs.processors.source import Source, examine
 from jobs.queue.rows import Job
@@ -57,7 +58,10 @@ class BackupProcessor:
         order = control.patiently(partial(_order, job))
         for copy in order.leftovers:
             _clear(copy)
-        with _explained(control), scratch.folder(f"{job.queue}-{job.id.hex[:8]}") as folder:
+        with (
+            explained(control, order.conninfo.secrets),
+            scratch.folder(f"{job.queue}-{job.id.hex[:8]}") as folder,
+        ):
             scratch.sweep_orphans()
             source = examine(order.conninfo, order.flags, folder, f"pgbr/{job.id}", control)
             control.check()
@@ -96,7 +100,7 @@ def _order(job: Job) -> Order:
 
 
 def _database(job: Job, payload: dict[str, Any]) -> Database:
-    wanted = _uuid(payload, "database_id")
+    wanted = uuid_in(payload, "database_id")
     found = Database.objects.select_related("user", "storage").filter(id=wanted, user_id=job.user_id).first()
     if found is None:
         name = payload.get("database_name")
@@ -109,7 +113,7 @@ def _database(job: Job, payload: dict[str, Any]) -> Database:
 def _storage(database: Database, payload: dict[str, Any]) -> Storage:
     if "storage_id" not in payload:
         return database.storage or default_storage()
-    wanted = _uuid(payload, "storage_id")
+    wanted = uuid_in(payload, "storage_id")
     found = usable_by(database.user).filter(id=wanted).first()
     if found is None:
         raise JobFailed(
@@ -118,27 +122,7 @@ def _storage(database: Database, payload: dict[str, Any]) -> Storage:
     return found
 
 
-def _uuid(payload: dict[str, Any], key: str) -> UUID:
-    try:
-        return UUID(str(payload[key]))
-    except (KeyError, ValueError):
-        raise JobFailed(f"The job's payload has no valid {key}.") from None
-
-
 # Doing it ----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _explained(control: Control) -> Iterator[None]:
-    """What stores and tools raise becomes the job's failure; unless it was stopped, which explains it."""
-    try:
-        yield
-    except (PgToolsError, StoreError) as error:
-        control.check()
-        raise JobFailed(str(error)) from error
-    except OSError as error:
-        control.check()
-        raise JobFailed(scratch.trouble(error)) from error
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from jobs.processors.source import Source
 from jobs.queue.rows import Job
 
 FORMAT_VERSION = 1
+MOST_TABLES = 5000
 
 
 def manifest(
@@ -47,6 +49,7 @@ def manifest(
             "extensions": facts.extensions,
             "bytes": facts.size_bytes,
             "tables": len(source.weights.keys() - {LARGE_OBJECTS}) if source.counted else None,
+            "table_bytes": _largest(source.weights),
         },
         "server_version": facts.version,
         "client_version": source.toolset.label,
@@ -57,6 +60,12 @@ def manifest(
         "started_at": started_at.isoformat(),
         "ended_at": ended_at.isoformat(),
     }
+
+
+def _largest(weights: Mapping[str, int]) -> dict[str, int]:
+    """ "schema.table" -> bytes on the server, for those who browse the archive; it does not tell itself."""
+    named = ((name, size) for name, size in weights.items() if name != LARGE_OBJECTS)
+    return dict(sorted(named, key=lambda pair: (-pair[1], pair[0]))[:MOST_TABLES])
 
 
 def as_bytes(content: dict[str, Any]) -> bytes:

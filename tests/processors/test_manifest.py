@@ -48,6 +48,8 @@ def test_the_manifest_describes_the_database_and_the_artifact(backups: Backups, 
             WHERE datname = current_database()"""
         ).fetchone() or ("", "", 0)
     assert abs(database.pop("bytes") - size) < 2**20
+    assert len(weights := database.pop("table_bytes")) == 11
+    assert (weights["public.empty"], weights["-s.--help"] > 0) == (0, True)
     assert database == {
         "dbname": source.name, "encoding": "UTF8", "collate": collate, "ctype": ctype,
         "locale_provider": "libc", "locale": "", "owner": servers.APP, "extensions": extensions,
