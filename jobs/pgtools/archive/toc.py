@@ -32,6 +32,7 @@ COMPRESSIONS = ("none", "gzip", "lz4", "zstd")
 SECTIONS = {1: "none", 2: "pre-data", 3: "data", 4: "post-data"}
 MOST_ENTRIES = 1_000_000
 KIND = re.compile(rb"[A-Z<][A-Za-z <>_]{0,63}")
+FILE = re.compile(rb"(?:[0-9]{1,10}\.dat(?:\.gz)?|blobs(?:_[0-9]{1,10})?\.toc)?")
 NUMBER = re.compile(rb"[0-9]{1,10}")
 MOST_ID = 2**31 - 1
 
@@ -234,8 +235,9 @@ def _entry(reader: Reader, version: tuple[int, int], archive: str, text: Texts) 
     reader.string()  # whether it is a table WITH OIDS
     depends_on = _dependencies(reader)
     data_at = reader.offset() if archive == "custom" else None
-    if archive != "custom":
-        reader.string()  # the name of its file
+    if archive != "custom" and not FILE.fullmatch(reader.string() or b""):
+        # pg_restore would open whatever is named here, ../ and all, and send it to the target.
+        raise damaged(f"entry {dump_id} has its data in no file of the archive")
     return Entry(
         dump_id, text.shared(kind), schema, name, owner, section, definition, copy, depends_on,
         bool(has_data), tablespace, bool(drop), data_at,
