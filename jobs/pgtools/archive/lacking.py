@@ -55,11 +55,11 @@ def _unmet(toc: Toc, relations: Relations, ids: Set[int]) -> Iterator[str]:
                 need = None if dump_id in ids else toc.by_id.get(dump_id)
                 if need and need.kind not in SILENT and not _free(entry, need, relations):
                     by[dump_id].append(entry)
-    for need, entries in by.items():
+    for dump_id, entries in by.items():
         names = ", ".join(described(entry) for entry in entries[:NAMED])
         more = f" and {len(entries) - NAMED} more" if len(entries) > NAMED else ""
         verb = "needs" if len(entries) == 1 else "need"
-        yield f"{_capital(described(toc.by_id[need]))} is not chosen; {names}{more} {verb} it."
+        yield f"{_capital(described(toc.by_id[dump_id]))} is not chosen; {names}{more} {verb} it."
 
 
 def _free(entry: Entry, need: Entry, relations: Relations) -> bool:

@@ -41,27 +41,13 @@ LARGE_OBJECTS = frozenset({"BLOB", "BLOBS", "BLOB METADATA"})
 # What a restore does not turn into an object, or into none that it locks.
 NOT_LOCKED = frozenset(
     {"ENCODING", "STDSTRINGS", "SEARCHPATH", "DATABASE", "DATABASE PROPERTIES", "TABLE DATA", "BLOBS"}
-    | {
-        "SEQUENCE SET",
-        "SEQUENCE OWNED BY",
-        "ACL",
-        "DEFAULT ACL",
-        "COMMENT",
-        "SECURITY LABEL",
-        "STATISTICS DATA",
-    }
-    | {
-        "MATERIALIZED VIEW DATA",
-        "TABLE ATTACH",
-        "INDEX ATTACH",
-        "ROW SECURITY",
-        "DEFAULT",
-        "CHECK CONSTRAINT",
-    }
-    | {"FK CONSTRAINT", "TRIGGER", "RULE", "POLICY", "BLOB METADATA"}
+    | {"MATERIALIZED VIEW DATA", "SEQUENCE SET", "SEQUENCE OWNED BY", "ACL", "DEFAULT ACL", "COMMENT"}
+    | {"SECURITY LABEL", "STATISTICS DATA", "TABLE ATTACH", "INDEX ATTACH", "ROW SECURITY", "DEFAULT"}
+    | {"CHECK CONSTRAINT", "POLICY", "RULE"}
 )
-# A table comes with the table and the index that keep its large values (TOAST).
-LOCKS = {"TABLE": 3, "MATERIALIZED VIEW": 3}
+# A table comes with the table and the index that keep its large values (TOAST), a type with that of its
+# arrays, a constraint with its index, an extension with anything from ten to a thousand objects.
+LOCKS = {"TABLE": 3, "MATERIALIZED VIEW": 3, "TYPE": 2, "DOMAIN": 2, "CONSTRAINT": 2, "EXTENSION": 40}
 
 
 @dataclass(frozen=True)
@@ -120,7 +106,7 @@ class Toc:
         return sum(
             _large_objects(entry) if entry.kind in LARGE_OBJECTS else LOCKS.get(entry.kind, 1)
             for entry in self.entries
-            if entry.kind not in NOT_LOCKED or entry.kind == "BLOB METADATA"
+            if entry.kind not in NOT_LOCKED
         )
 
     @cached_property
