@@ -28,8 +28,10 @@ from pgbr.ports import free_port
 MAJORS = (14, 15, 16, 17, 18)
 SUPERUSER = "postgres"
 APP = "app"
+# May create databases and give them to APP; nothing else.
+RESTORER = "restorer"
 # Everything that a URL, a .pgpass file, a conninfo string or a shell would trip over.
-PASSWORDS = {SUPERUSER: "super \\ $ecret", APP: "p@ss:w\\rd /%41 'x'"}
+PASSWORDS = {SUPERUSER: "super \\ $ecret", APP: "p@ss:w\\rd /%41 'x'", RESTORER: "re:storer"}
 SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -208,8 +210,9 @@ def _from_template(cluster: Cluster, tools: binaries.Toolset) -> None:
 
 
 def _make_app(server: TestServer) -> None:
-    statement = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
-    server.execute(statement.format(sql.Identifier(APP), sql.Literal(PASSWORDS[APP])))
+    for role, options in ((APP, "LOGIN"), (RESTORER, "LOGIN CREATEDB IN ROLE app")):
+        statement = sql.SQL("CREATE ROLE {} WITH PASSWORD {} " + options)
+        server.execute(statement.format(sql.Identifier(role), sql.Literal(PASSWORDS[role])))
 
 
 @contextmanager

@@ -11,13 +11,14 @@ from typing import Any
 
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import ToolFailed
+from jobs.pgtools.errors import PgToolsError, ToolFailed
 from jobs.pgtools.process import Child, spawn
 from jobs.pgtools.progress import rate, seconds_left
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restore_log import RestoreErrors
 from jobs.pgtools.restore_progress import RestoreProgress
-from jobs.pgtools.script.loader import Loader, ScriptResult
+from jobs.pgtools.script.errors import Interrupted
+from jobs.pgtools.script.loader import Loader
 from jobs.pgtools.toolset import Toolset
 from jobs.processors.control import Control
 from jobs.processors.plan import Plan
@@ -188,9 +189,12 @@ class Load:
                 on_progress=self._said,
                 stop=self._stop,
             )
-            self._take(loader.run(chunks, before_commit=self._then_committing(gate)))
-
-    def _take(self, result: ScriptResult) -> None:
+            try:
+                result = loader.run(chunks, before_commit=self._then_committing(gate))
+            except (Interrupted, PgToolsError):
+                self.hold.check()
+                self.control.check()
+                raise
         self.errors, self.first_errors = result.errors, result.first
         self.warnings += result.notices
 

@@ -17,6 +17,7 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
+from jobs.pgtools.restore_options import MODES
 from jobs.processors import slots
 from jobs.processors import source as sources
 from jobs.processors.base import JobFailed, Outcome
@@ -26,7 +27,6 @@ from jobs.processors.load import Load
 from jobs.processors.payload import uuid_in
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.progress import reporting
-from jobs.processors.restore import MODES
 from jobs.processors.source import Source
 from jobs.processors.target import properties
 from jobs.processors.target.again import committed_before, require_repeatable
@@ -108,7 +108,7 @@ def _written(
     made_like = Properties(facts.encoding, facts.locale_provider, facts.collate, facts.ctype, facts.locale)
     wish = Wish(order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like)
     load = Load(contents, seen.flags, seen.plan, hold, control, None, warnings=seen.warnings)
-    tube.attach(load)
+    tube.attach(load, order.mode)
 
     def fill(place: Landing) -> None:
         tube.run(place.conninfo)

@@ -6,12 +6,11 @@ import os
 from dataclasses import dataclass
 
 from jobs.pgtools.archive.contents import Contents
+from jobs.pgtools.restore_client import through_sql
 from jobs.pgtools.restore_flags import PARALLEL_FORMATS, RestoreFlags
 from jobs.pgtools.toolset import Toolset
 
 MOST_JOBS_UNASKED = 4
-# Servers before it do not know `SET transaction_timeout`, which clients from it on write into every restore.
-NEW_SETTING_SINCE = 17
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def plan(
     room: bool = True,
 ) -> Plan:
     """`room`: whether the artifact may be staged at all (space, or a file that is there already)."""
-    via_sql = client is not None and client.major >= NEW_SETTING_SINCE > target_major
+    via_sql = client is not None and through_sql(client, target_major)
     single = flags.in_one_transaction(mode)
     jobs = _jobs(contents, flags, mode, single=single, via_sql=via_sql, room=room)
     beside = mode in ("new", "replace") or (mode == "empty" and not single)

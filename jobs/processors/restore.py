@@ -17,6 +17,7 @@ from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
+from jobs.pgtools.restore_options import MODES
 from jobs.processors import stored as artifacts
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control
@@ -35,8 +36,6 @@ from jobs.processors.target.writing import Fill, resumed, written
 from jobs.queue.rows import Job
 from jobs.storage.local import LocalStore
 from jobs.targets import conninfo_for
-
-MODES = ("new", "empty", "replace", "existing")
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.hints import login_message
 from jobs.pgtools.mask import mask
 from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.restore_options import MODES
 from jobs.pgtools.target import TargetFacts
 from jobs.processors import stored as artifacts
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.preflight import Finding, stops
-from jobs.processors.restore import MODES, wanted_of
+from jobs.processors.restore import wanted_of
 from jobs.processors.source import Source
 from jobs.processors.source import examine as examine_source
 from jobs.processors.stored import Stored
@@ -84,7 +85,7 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
         outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
         session = outside or inside
         assert session is not None  # noqa: S101  one of the two, else it was raised
-        if is_same(source, session, target_conninfo, order.target_name):
+        if is_same(source, inside, folder):
             raise ServiceError("Source and target are the same database. Choose another target.")
         contents = _outline(source, session, dump_flags, order.staged, folder)
         size = source.bytes if order.staged else 0

@@ -17,8 +17,8 @@ from jobs.models.storage import CopyState
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
-from jobs.processors.restore import MODES
-from jobs.processors.target.protection import why_protected
+from jobs.pgtools.restore_options import MODES
+from jobs.processors.target.protection import protected_by_address
 from jobs.services import NotFound, ServiceError, enqueue, record, visible_to
 from jobs.targets import conninfo_for
 
@@ -88,7 +88,7 @@ def require_target(mode: str, name: str) -> None:
 
 def refuse_protected(conninfo: Conninfo, name: str) -> None:
     """By its address; the worker, which logs in, knows it by more than that."""
-    if reason := why_protected(conninfo, name, ""):
+    if reason := protected_by_address(conninfo, name):
         raise ServiceError(f"Nothing can be restored there: {reason}")
 
 

@@ -73,7 +73,7 @@ def judge(
         client,
         room=needed <= free and not wanted.streamed,
     )
-    reason = why_protected(conninfo, name, facts.system_identifier)
+    reason = why_protected(conninfo, name, facts.system_identifier, inside, scratch)
     found = findings(
         wanted.contents,
         facts,
@@ -104,15 +104,16 @@ def examine(hold: Hold, wanted: Wanted, folder: Path, control: Control) -> Exami
     if wanted.flags.missing_roles == "skip":
         seen.flags = replace(wanted.flags, no_owner=True, no_privileges=True)
     if not wanted.streamed:
-        seen.list_file = list_file(wanted.contents.toc, wanted.flags, folder, seen.warnings)
+        seen.list_file = list_file(wanted.contents.toc, wanted.flags, wanted.mode, folder, seen.warnings)
     return seen
 
 
 def _client(wanted: Wanted, facts: TargetFacts, tools: Sequence[Toolset]) -> Toolset | None:
-    if wanted.contents.toc is None:
+    toc = wanted.contents.toc
+    if toc is None:
         return None
     try:
-        return choose_client(wanted.contents.toc.reader_major, facts.major, tools)
+        return choose_client(toc.reader_major, facts.major, tools, toc.compression)
     except NoClientTools:
         return None  # the findings say so
 
@@ -124,7 +125,9 @@ def _needed(wanted: Wanted) -> int:
     return int(wanted.size * UNPACKED_RATIO[wanted.contents.codec])
 
 
-def list_file(toc: Toc | None, flags: RestoreFlags, folder: Path, warnings: list[str]) -> Path | None:
+def list_file(
+    toc: Toc | None, flags: RestoreFlags, mode: str, folder: Path, warnings: list[str]
+) -> Path | None:
     """What of the archive is to be restored, for `pg_restore --use-list`; None: all of it. Raises `JobFailed`
     for a pattern that matches nothing."""
     without = frozenset({"extension comments"} if flags.no_extension_comments else ())
@@ -137,6 +140,7 @@ def list_file(toc: Toc | None, flags: RestoreFlags, folder: Path, warnings: list
         tables=flags.tables,
         exclude_tables=flags.exclude_tables,
         without=without,
+        needed=mode != "existing",  # what the chosen ones need is there already
     )
     if chosen.unmatched:
         raise JobFailed(

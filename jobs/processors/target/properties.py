@@ -69,10 +69,15 @@ def _apply(
             target_name=place.conninfo.dbname,
             single_transaction=False,
             accept_errors=True,
+            on_progress=_silent,
             stop=control.stopped,
         )
         result = loader.run(iter([script.encode()]), before_commit=lambda: None)
     return [f"Of the database's own properties: {problem}" for problem in result.first]
+
+
+def _silent(line: int, words: str) -> None:
+    """It takes no time."""
 
 
 def _is_wanted(entry: Entry, flags: RestoreFlags, mode: str) -> bool:

@@ -1,6 +1,13 @@
-"""Is the target the source? Told by the server, whatever their addresses look like."""
+"""Are two databases one and the same, however their addresses are spelt?
+
+System identifier and oid tell it for all but copies: a server that was cloned from a disk snapshot has both
+of its origin. Those are told apart by a lock, which only sessions of one server see.
+"""
 
 from __future__ import annotations
+
+import secrets
+from pathlib import Path
 
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.server import system_identifier
@@ -9,22 +16,49 @@ from jobs.processors.source import Source
 from jobs.processors.target.lock import EXISTS, Hold
 from jobs.processors.target.sessions import Session
 
+TAKE = "SELECT pg_catalog.pg_advisory_lock(%s)"
+TRY = "SELECT pg_catalog.pg_try_advisory_lock(%s)"
+RELEASE = "SELECT pg_catalog.pg_advisory_unlock(%s)"
+RECOVERS = "SELECT pg_catalog.pg_is_in_recovery()"
 
-def is_same(source: Source, session: Session, target: Conninfo, name: str) -> bool:
-    """Are both one database, or one a replica of the other? `session` is on the target's server."""
-    identifier = system_identifier(session)
+
+def is_same(source: Source, target: Session | None, folder: Path) -> bool:
+    """Is the source the database that `target` is in (None: there is none), or a replica of it?"""
+    if target is None:
+        return False
+    identifier = system_identifier(target)
     if identifier and source.facts.system_identifier:
-        row = session.execute(EXISTS, [name]).fetchone()
-        return row is not None and (identifier, row[0]) == (source.facts.system_identifier, source.facts.oid)
-    # Managed servers may not tell.
-    return (target.host_label, name) == (source.conninfo.host_label, source.facts.dbname)
+        row = target.execute(EXISTS, [target.info.dbname]).fetchone()
+        if row is None or (identifier, row[0]) != (source.facts.system_identifier, source.facts.oid):
+            return False
+    return (source.facts.in_recovery and bool(identifier)) or meets(source.conninfo, target, folder)
+
+
+def meets(conninfo: Conninfo, session: Session, folder: Path) -> bool:
+    """Does `conninfo` lead to the very database that `session` is in? Raises `ConnectionFailed`."""
+    key = secrets.randbits(62)
+    beside = folder / "other"  # the password file of the one must not be the other's
+    beside.mkdir(exist_ok=True)
+    with conninfo.connect(beside, session.info.parameter_status("application_name") or "pgbr") as other:
+        other.execute(TAKE, [key])
+        return not try_lock(session, key)
+
+
+def try_lock(session: Session, key: int) -> bool:
+    """Is this lock free? It is not kept."""
+    row = session.execute(TRY, [key]).fetchone()
+    free = bool(row and row[0])
+    if free:
+        session.execute(RELEASE, [key])
+    return free
 
 
 def require_another(source: Source, hold: Hold) -> None:
     """Raises `JobFailed` when source and target are the same."""
-    if is_same(source, hold.session or hold.inside_or_fail(), hold.conninfo, hold.name):
+    if is_same(source, hold.inside, hold.folder):
         raise JobFailed(
             f'Source and target are the same database, "{source.facts.dbname}" at '
-            f"{hold.conninfo.host_label}. "
-            "Nothing was done. To have a copy on the same server, choose another name for it."
+            f"{hold.conninfo.host_label}. Nothing was done. To have a copy on the same server, choose "
+            "another "
+            "name for it."
         )

@@ -29,7 +29,7 @@ def missing_relations(session: Session, toc: Toc, flags: RestoreFlags) -> list[s
                 exclude_schemas=flags.exclude_schemas,
                 tables=flags.tables,
                 exclude_tables=flags.exclude_tables,
-                without=frozenset(),
+                needed=False,
             ).ids
         )
         if flags.selects
