@@ -1,0 +1,81 @@
+"""What of an archive comes with a restore's options, and which roles that needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from .archive.entry import Entry
+from .archive.select import EXTENSION_COMMENTS, selection
+from .archive.toc import Toc
+from .restore_flags import RestoreFlags
+
+# The kinds of entries that a switch leaves out.
+LEAVES_OUT = {
+    "no_comments": frozenset({"COMMENT"}),
+    "no_security_labels": frozenset({"SECURITY LABEL"}),
+    "no_policies": frozenset({"POLICY", "ROW SECURITY"}),
+    "no_publications": frozenset({"PUBLICATION", "PUBLICATION TABLE", "PUBLICATION TABLES IN SCHEMA"}),
+    "no_subscriptions": frozenset({"SUBSCRIPTION", "SUBSCRIPTION TABLE"}),
+}
+PRIVILEGES = frozenset({"ACL", "DEFAULT ACL"})
+# Locks on a table's type and a constraint are held besides, from 16 on: 6 for a table with a primary key and
+# long values instead of 4, as pg_locks shows.
+MORE_LOCKS_SINCE = 16
+MORE_LOCKS = 1.5
+
+
+@dataclass(frozen=True)
+class Restored:
+    """`toc` with the entries that come, in their order. `chosen`: their ids where the archive's list is cut
+    down, which pg_restore has to be told (archive.select.list_text); None: all. `unmatched` and `missing` as
+    in `archive.select.Selection`."""
+
+    toc: Toc
+    chosen: tuple[int, ...] | None = None
+    unmatched: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def restored(toc: Toc, flags: RestoreFlags, mode: str) -> Restored:
+    """Into a database with data what chosen objects need is not brought along: it is there. Raises
+    InvalidFlags for a pattern that cannot be used."""
+    if not (flags.selects or flags.no_extension_comments):
+        return Restored(replace(toc, entries=tuple(_by_switches(toc.entries, flags))))
+    picked = selection(
+        toc,
+        schemas=flags.schemas,
+        exclude_schemas=flags.exclude_schemas,
+        tables=flags.tables,
+        exclude_tables=flags.exclude_tables,
+        without=frozenset({EXTENSION_COMMENTS} if flags.no_extension_comments else ()),
+        needed=mode != "existing",
+    )
+    entries = tuple(toc.by_id[dump_id] for dump_id in picked.ids)
+    left = replace(toc, entries=tuple(_by_switches(entries, flags)))
+    return Restored(left, picked.ids, picked.unmatched, picked.missing)
+
+
+def roles_of(toc: Toc, flags: RestoreFlags) -> tuple[set[str], set[str]]:
+    """Of what `restored` left: roles to be given objects, and roles that privileges and policies name."""
+    return (toc.owners() if flags.restores_owners else set()), toc.grantees()
+
+
+def locks_of(toc: Toc, flags: RestoreFlags, target_major: int) -> int:
+    """About how many locks one transaction holds that restores it; with clean what is dropped has its own."""
+    factor = MORE_LOCKS if target_major >= MORE_LOCKS_SINCE else 1
+    return round(toc.lockable * factor * (2 if flags.clean else 1))
+
+
+def _by_switches(entries: tuple[Entry, ...], flags: RestoreFlags) -> Iterator[Entry]:
+    left_out = set().union(*(kinds for name, kinds in LEAVES_OUT.items() if getattr(flags, name)))
+    left_out |= set() if flags.restores_privileges else PRIVILEGES
+    for entry in entries:
+        if entry.kind not in left_out and _in_section(entry.section, flags):
+            yield entry
+
+
+def _in_section(section: str, flags: RestoreFlags) -> bool:
+    if flags.data_only or flags.schema_only:
+        return flags.data_only is (section == "data")
+    return not flags.section or section in flags.section
