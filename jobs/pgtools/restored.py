@@ -19,10 +19,10 @@ LEAVES_OUT = {
     "no_subscriptions": frozenset({"SUBSCRIPTION", "SUBSCRIPTION TABLE"}),
 }
 PRIVILEGES = frozenset({"ACL", "DEFAULT ACL"})
-# Locks on a table's type and a constraint are held besides, from 16 on: 6 for a table with a primary key and
-# long values instead of 4, as pg_locks shows.
+# From 16 on the row types of tables are locked too: six locks instead of five for a table with a primary key
+# and long values, four instead of three for one without a key, as pg_locks shows.
 MORE_LOCKS_SINCE = 16
-MORE_LOCKS = 1.5
+MORE_LOCKS = 1.25
 
 
 @dataclass(frozen=True)
