@@ -17,3 +17,12 @@ def on_starting(_: Any) -> None:
 
     if env.database_url() is None:
         embedded.ensure(env.home())
+
+
+def post_worker_init(_: Any) -> None:
+    from django.conf import settings
+
+    from jobs.storage import s3_client
+
+    if settings.ENVIRONMENT_STORAGE is not None:
+        s3_client.warm_up()  # uploads go there

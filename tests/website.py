@@ -51,7 +51,7 @@ class Website:
         return connection.getresponse()
 
     def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGQUIT)  # at once
         self.process.wait(30)
 
     def _answers(self) -> bool:

@@ -16,6 +16,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from dashboard.views import uploads as views
+from jobs import uploads
 from jobs.models import Upload
 from jobs.stores import default_storage, store_for
 from tests.admin.conftest import Belongings, browser
@@ -174,7 +175,6 @@ def test_through_a_real_web_server(user: User, website: Website) -> None:
     kind = "application/x-www-form-urlencoded"
     response = website.request(user, "POST", f"{URL}?name=whole.sql", large, content_type=kind)
     assert (response.status, json.loads(response.read())["sha256"]) == (201, digest)
-    Upload.objects.update(keep_until=PAST, state="deleting")
 
     # Too large: said before a byte is sent, and in the middle of chunks
     with half(user, website, "Content-Length: 10000001", body=b"") as sock:
@@ -196,3 +196,5 @@ def test_through_a_real_web_server(user: User, website: Website) -> None:
     # And then the next one
     assert website.request(user, "POST", f"{URL}?name=small.sql", DUMP).status == 201
     assert "Traceback" not in website.log.read_text()
+    Upload.objects.update(keep_until=PAST)
+    assert uploads.sweep() == 3
