@@ -8,7 +8,7 @@ from itertools import takewhile
 from .sql import Token, tokens
 
 STARTS = frozenset({"TO", "FROM"})
-ENDS = frozenset({"WITH", "GRANTED", "USING"})
+ENDS = frozenset({"WITH", "USING"})
 SEMICOLON, COMMA = Token("sign", ";"), Token("sign", ",")
 NOBODY = frozenset({"PUBLIC", "GROUP", "CURRENT_USER", "SESSION_USER", "CURRENT_ROLE"})
 
@@ -20,7 +20,7 @@ def grantees(kind: str, definition: str) -> set[str]:
     if kind == "POLICY":
         return set(_after(list(takewhile(_before_expression, tokens(definition))), frozenset({"TO"})))
     if kind == "USER MAPPING":
-        return set(_after(list(tokens(definition)), frozenset({"FOR"}))[:1])
+        return {role.value for role in list(tokens(definition))[4:5] if role.keyword not in NOBODY}
     return set()
 
 
