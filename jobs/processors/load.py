@@ -20,6 +20,7 @@ from jobs.pgtools.restore_progress import RestoreProgress
 from jobs.pgtools.script.errors import Interrupted
 from jobs.pgtools.script.loader import Loader
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.plan import Plan
 from jobs.processors.progress import Meter
@@ -59,8 +60,7 @@ class Load:
 
     def from_staged(self, conninfo: Conninfo, path: Path) -> None:
         """From disk. Raises `ToolFailed`, `ScriptError`, `Stopped`, `JobFailed`."""
-        self._begin(conninfo)
-        self._progress = RestoreProgress(self.contents.toc, None if self.plan.client else self.total)
+        self._begin(conninfo, None if self.plan.client else self.total)
         if self.contents.format == "plain":
             with open(path, "rb", buffering=0) as file:
                 self._send(self.counted(iter(lambda: file.read(READ_BYTES), b"")), lambda: None)
@@ -74,7 +74,7 @@ class Load:
     def from_stream(self, conninfo: Conninfo, chunks: Iterable[bytes], gate: Callable[[], None]) -> None:
         """Decompressed bytes. `gate` is called when all bytes were read and before the last of them goes on,
         without which nothing is committed; it raises to prevent that."""
-        self._begin(conninfo)
+        self._begin(conninfo, self.total)
         if self.contents.format == "plain":
             self._send(iter(chunks), gate)
         elif self.plan.via_sql:
@@ -116,8 +116,10 @@ class Load:
 
     # pg_restore ----------------------------------------------------------------------------------
 
-    def _begin(self, conninfo: Conninfo) -> None:
+    def _begin(self, conninfo: Conninfo, total: int | None) -> None:
         self.conninfo, self.phase = conninfo, "restoring"
+        self._heard = RestoreErrors(self.contents.toc)
+        self._progress = RestoreProgress(self.contents.toc, total)
         self.control.check()
         self.hold.check()
 
@@ -162,6 +164,8 @@ class Load:
             self.control.check_tool(error)
             self._heard_all()
             if not (self.flags.accept_errors and self._heard.complete):
+                if self.errors:
+                    raise JobFailed(f"pg_restore failed: {self._heard.summary().rstrip('.')}.") from error
                 raise
         self.control.check()
         self._heard_all()

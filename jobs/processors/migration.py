@@ -31,7 +31,7 @@ from jobs.processors.source import Source
 from jobs.processors.target import properties
 from jobs.processors.target.again import committed_before, require_repeatable
 from jobs.processors.target.creation import Properties
-from jobs.processors.target.examination import Examined, Wanted, examine
+from jobs.processors.target.examination import Examined, Wanted, examine, prepare
 from jobs.processors.target.landing import Landing, Wish
 from jobs.processors.target.lock import Hold, held
 from jobs.processors.target.sameness import require_another
@@ -89,13 +89,15 @@ def _migrated(job: Job, order: Order, hold: Hold, folder: Path, control: Control
             replace(source, toolset=client), order.dump, order.staged, folder, hold.application_name, control
         )
         contents = tube.outline()
-        seen = examine(hold, _wanted(order, contents, source), folder, control)
+        wanted = _wanted(order, contents, source)
+        seen = examine(hold, wanted, folder, control)
         seen.warnings += [*source.warnings, *warnings]
         earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
         if earlier is not None:
             yield earlier
             return
-        require_repeatable(order.row, seen.flags, seen.plan)
+        require_repeatable(order.row, contents, seen.facts, seen.flags, seen.plan)
+        prepare(hold, seen, wanted, folder)
         with _written(job, order, hold, tube, seen, contents, control) as outcome:
             yield outcome
 
@@ -106,7 +108,10 @@ def _written(
 ) -> Iterator[Outcome]:
     facts = tube.source.facts
     made_like = Properties(facts.encoding, facts.locale_provider, facts.collate, facts.ctype, facts.locale)
-    wish = Wish(order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like)
+    owner = facts.owner if seen.flags.restores_owners else ""
+    wish = Wish(
+        order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like, owner
+    )
     load = Load(contents, seen.flags, seen.plan, hold, control, None, warnings=seen.warnings)
     tube.attach(load, order.mode)
 

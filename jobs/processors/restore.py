@@ -29,7 +29,7 @@ from jobs.processors.staging import stage
 from jobs.processors.stored import Checked, Stored
 from jobs.processors.target import properties
 from jobs.processors.target.again import committed_before, require_repeatable
-from jobs.processors.target.examination import Wanted, examine
+from jobs.processors.target.examination import Wanted, examine, prepare
 from jobs.processors.target.landing import Landing, Wish
 from jobs.processors.target.lock import Hold, held
 from jobs.processors.target.writing import Fill, resumed, written
@@ -86,7 +86,8 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
     if earlier is not None:
         yield earlier
         return
-    require_repeatable(order.row, seen.flags, seen.plan)
+    require_repeatable(order.row, contents, seen.facts, seen.flags, seen.plan)
+    prepare(hold, seen, wanted, folder)
     load = Load(contents, seen.flags, seen.plan, hold, control, stored.size, warnings=seen.warnings)
     load.list_file = seen.list_file
     wish = Wish(
@@ -95,6 +96,7 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
         seen.plan.single_transaction,
         seen.flags.keep_days,
         properties.of_source(stored.database, contents),
+        properties.owner_of_source(stored.database, contents, seen.flags),
     )
     with reporting(job, control, load.snapshot):
         fill = _ready(stored, load, wish, folder, control)

@@ -29,10 +29,14 @@ def committed_before(
     return Outcome({"warnings": [warning]})
 
 
-def require_repeatable(row: WritingRow, flags: RestoreFlags, plan: Plan) -> None:
+def require_repeatable(
+    row: WritingRow, contents: Contents, facts: TargetFacts, flags: RestoreFlags, plan: Plan
+) -> None:
     """Raises `JobFailed` where doing it twice would not give what doing it once gives."""
-    if row.touched_at is None or plan.beside or row.mode == "empty" or (flags.clean and flags.if_exists):
+    if row.touched_at is None or plan.beside or (flags.clean and flags.if_exists):
         return
+    if row.mode == "empty" and (facts.empty or contents.toc is not None):
+        return  # begin anew, or be told by the pre-flight that it holds something else
     state = (
         "its transaction has been committed as a whole or not at all"
         if plan.single_transaction
@@ -41,7 +45,7 @@ def require_repeatable(row: WritingRow, flags: RestoreFlags, plan: Plan) -> None
     raise JobFailed(
         f"The worker was ended while it wrote into the target ({row.touched_at:%Y-%m-%d %H:%M} UTC): "
         f"{state}. "
-        "Restoring into a database with data a second time could double rows, so it was not tried. Look at "
-        "the "
-        "target, then re-run this job if it is needed."
+        "Restoring a second time could double rows, so it was not tried. Look at the target, then re-run "
+        "this "
+        "job if it is needed."
     )

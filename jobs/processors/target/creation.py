@@ -42,8 +42,12 @@ class Properties:
         return cls(**{name: value if isinstance(value, str) else "" for name, value in known.items()})
 
 
-def create(session: Session, name: str, wanted: Properties) -> None:
-    """An empty database of the login's own. Raises `JobFailed` with the server's reason."""
+def create(session: Session, name: str, wanted: Properties, owner: str) -> list[str]:
+    """An empty database, the login's own where it may not be `owner`'s (""): what was refused, for the
+    history. Raises `JobFailed` with the server's reason.
+
+    The owner comes first: only their rights let them own what is restored into the schema public.
+    """
     statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0{}").format(
         sql.Identifier(name), _clauses(wanted, session.info.server_version // 10000)
     )
@@ -58,6 +62,17 @@ def create(session: Session, name: str, wanted: Properties) -> None:
             f"{wanted.locale or wanted.collate or 'as the server has it'}) could not be created at "
             f"{session.info.host}: {reason}. Create one by hand as it should be and restore into that."
         ) from error
+    if not owner:
+        return []
+    order = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(owner))
+    refusal = attempt(session, order)
+    return [refusal] if refusal else []
+
+
+def owner_of(session: Session, name: str) -> str:
+    """ "" where there is no such database."""
+    row = session.execute(OF_DATABASE, [name]).fetchone()
+    return str(row[0]) if row else ""
 
 
 def drop(session: Session, name: str) -> None:
@@ -88,16 +103,15 @@ def apply_settings(session: Session, name: str, settings: Mapping[str, Any]) -> 
 
 
 def take_over(session: Session, old: str, new: str) -> list[str]:
-    """Give `new` the owner, connection limit and privileges of `old`; what was refused, for the history."""
+    """Give `new` the connection limit and privileges of `old`; what was refused, for the history."""
     row = session.execute(OF_DATABASE, [old]).fetchone()
     if row is None:
         raise JobFailed(f'The database "{old}" was dropped meanwhile.')
-    owner, limit, has_privileges = row
+    _, limit, has_privileges = row
     target = sql.Identifier(new)
     orders = [
         sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(target, sql.Literal(limit)),
         *(_privileges(session, old, target) if has_privileges else []),
-        sql.SQL("ALTER DATABASE {} OWNER TO {}").format(target, sql.Identifier(str(owner))),
     ]
     return [refusal for order in orders if (refusal := attempt(session, order))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.pgtools.archive.contents import Contents
@@ -90,22 +90,24 @@ def judge(
 
 
 def examine(hold: Hold, wanted: Wanted, folder: Path, control: Control) -> Examined:
-    """The same in the worker, which goes on from there: creates missing roles if that was asked for, and
-    writes down what is selected. Raises `JobFailed` with every reason against it."""
+    """The same in the worker."""
     orders = hold.session or hold.inside_or_fail()
-    seen = control.patiently(lambda: judge(hold.conninfo, hold.name, orders, hold.inside, wanted, folder))
+    return control.patiently(lambda: judge(hold.conninfo, hold.name, orders, hold.inside, wanted, folder))
+
+
+def prepare(hold: Hold, seen: Examined, wanted: Wanted, folder: Path) -> None:
+    """Go on from there: create missing roles if that was asked for, and write down what is selected. Raises
+    `JobFailed` with every reason against it."""
     if against := stops(seen.findings):
         raise JobFailed(" ".join(_in_words(finding) for finding in against))
+    orders = hold.session or hold.inside_or_fail()
     seen.warnings += [_in_words(finding) for finding in seen.findings if finding.level == "warn"]
     if wanted.flags.missing_roles == "create" and wanted.globals_sql is not None:
         seen.warnings += roles.create_missing(
             orders, wanted.contents, seen.facts, wanted.flags, wanted.globals_sql()
         )
-    if wanted.flags.missing_roles == "skip":
-        seen.flags = replace(wanted.flags, no_owner=True, no_privileges=True)
     if not wanted.streamed:
         seen.list_file = list_file(wanted.contents.toc, wanted.flags, wanted.mode, folder, seen.warnings)
-    return seen
 
 
 def _client(wanted: Wanted, facts: TargetFacts, tools: Sequence[Toolset]) -> Toolset | None:

@@ -53,6 +53,7 @@ class Wish:
     single_transaction: bool
     keep_days: int
     properties: Properties
+    owner: str  # of a new database; "" for the login. A replaced one's stays.
 
 
 def remember(job: Job, control: Control, **columns: Any) -> None:
@@ -79,9 +80,10 @@ def landing(hold: Hold, job: Job, wish: Wish, control: Control) -> Iterator[Land
         return
     name = names.temporary(job.id, job.claim_id)
     try:
+        place = Landing(hold.conninfo.replace_database(name), True, wish.single_transaction, dict)
+        owner = wish.owner if wish.mode == "new" else creation.owner_of(hold.orders, hold.name)
         with _cancelling(hold.orders, control):
-            creation.create(hold.orders, name, wish.properties)
-        place = Landing(hold.conninfo.replace_database(name), True, False, dict)
+            place.warnings += creation.create(hold.orders, name, wish.properties, owner)
         place.land = lambda: _take_place(hold, job, wish, control, name, place.warnings)
         yield place
     finally:

@@ -25,7 +25,7 @@ from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 from jobs.pgtools.hints import login_message
 from jobs.pgtools.mask import mask
 from jobs.processors.base import HandBack, JobFailed
-from jobs.processors.control import Control
+from jobs.processors.control import Control, Stopped
 from jobs.processors.target import sessions
 from jobs.processors.target.sessions import Session
 from jobs.queue.connections import borrowed
@@ -120,11 +120,16 @@ class Hold:
             with self._lock:
                 held = [session for session in (self.session, self.inside) if session is not None]
                 killers = list(self._killers)
-            if any(_is_broken(session) for session in held) and not self._done.is_set():
+            if any(_is_broken(session) and self._holds(session) for session in held):
                 self.lost = True
                 for kill in killers:
                     kill()
                 return
+
+    def _holds(self, session: Session) -> bool:
+        """Not left or closed on purpose meanwhile."""
+        with self._lock:
+            return session in (self.session, self.inside) and not self._done.is_set()
 
     def close(self) -> None:
         self._done.set()
@@ -146,19 +151,21 @@ def held(
     hold = Hold(conninfo, name, folder, job_id)
     with ExitStack() as stack:
         stack.callback(hold.close)
-        control.interruptibly(lambda: _take(hold, since))
+        control.interruptibly(lambda: _take(hold, since, control))
         thread = threading.Thread(target=hold.watch, name="lock watch", daemon=True)
         thread.start()
         yield hold
 
 
-def _take(hold: Hold, since: datetime) -> None:
+def _take(hold: Hold, since: datetime, control: Control) -> None:
+    """Nobody waits for this any more once the job was stopped: then it must not keep what it takes."""
     try:
         hold.session = sessions.maintenance(hold.conninfo, hold.name, hold.folder, hold.application_name)
         if hold.session is not None:
             sessions.end_own(hold.session, hold.application_name)
             _lock(hold, hold.session, key_of(hold.name), since)
             if hold.oid(hold.name) is None:
+                control.check()
                 return
         hold.inside = _enter(hold)
         if hold.inside is not None:
@@ -166,6 +173,10 @@ def _take(hold: Hold, since: datetime) -> None:
                 sessions.end_own(hold.inside, hold.application_name)
             _lock(hold, hold.inside, INSIDE_KEY, since)
             _end_strays(hold)
+        control.check()
+    except Stopped:
+        hold.close()
+        raise
     except psycopg.Error as error:
         reason = login_message(mask(str(error), hold.conninfo.secrets))
         raise QueryFailed(

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from psycopg import sql
-
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.archive.entry import Entry
 from jobs.pgtools.archive.toc import Toc
@@ -33,6 +31,15 @@ def of_source(manifest: Mapping[str, Any], contents: Contents) -> Properties:
     return Properties(found.encoding, found.locale_provider, found.collate, found.ctype, found.locale)
 
 
+def owner_of_source(manifest: Mapping[str, Any], contents: Contents, flags: RestoreFlags) -> str:
+    """ "" where nobody knows, or where owners are not restored."""
+    if not flags.restores_owners:
+        return ""
+    listed = contents.toc.entries if contents.toc is not None else ()
+    owner = next((entry.owner for entry in listed if entry.kind == "DATABASE"), "")
+    return owner or str(manifest.get("owner") or "")
+
+
 def finish(
     hold: Hold,
     place: Landing,
@@ -44,15 +51,14 @@ def finish(
 ) -> list[str]:
     """Give a database that was restored beside the target what the source had of its own; what was refused.
 
-    An archive's list has it as SQL, which is applied to the new name. Owner and grants of a replaced
-    database are taken from that one later.
+    An archive's list has it as SQL, which is applied to the new name. Grants of a replaced database are
+    taken from that one later.
     """
     if not place.beside or flags.selects or flags.data_only:
         return []
     if contents.toc is None:
         return creation.apply_settings(hold.orders, place.conninfo.dbname, settings)
-    warnings = _apply(hold, place, contents.toc, flags, mode, control)
-    return warnings + (_owner(hold, place, contents.toc) if mode == "new" and flags.restores_owners else [])
+    return _apply(hold, place, contents.toc, flags, mode, control)
 
 
 def _apply(
@@ -88,14 +94,3 @@ def _is_wanted(entry: Entry, flags: RestoreFlags, mode: str) -> bool:
     if entry.kind == "ACL":
         return mode == "new" and flags.restores_privileges
     return entry.kind == "COMMENT" and not flags.no_comments
-
-
-def _owner(hold: Hold, place: Landing, toc: Toc) -> list[str]:
-    owner = next((entry.owner for entry in toc.entries if entry.kind == "DATABASE"), "")
-    if not owner:
-        return []
-    order = sql.SQL("ALTER DATABASE {} OWNER TO {}")
-    refusal = creation.attempt(
-        hold.orders, order.format(sql.Identifier(place.conninfo.dbname), sql.Identifier(owner))
-    )
-    return [f"Of the database's own properties: {refusal}"] if refusal else []
