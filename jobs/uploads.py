@@ -64,7 +64,7 @@ def receive(owner: User, name: str, chunks: Iterator[bytes], expected: int | Non
         upload = _begin(owner, name, storage)
     try:
         size, sha256 = _store(store, upload, chunks, expected)
-        _extend(upload, size=size, sha256=sha256)
+        _extend(upload, sha256=sha256)
         _finish(upload, _facts(store, upload, size), owner)
     except BaseException:
         _abandon(upload)
@@ -161,6 +161,7 @@ def _store(store: Store, upload: Upload, chunks: Iterator[bytes], expected: int 
                 f"Only {writer.size} of {expected} bytes arrived: the connection broke. Upload it again."
             )
         refuse_empty(writer.size)
+        _extend(upload, size=writer.size)
         writer.commit()
     return writer.size, digest.hexdigest()
 

@@ -12,13 +12,14 @@ from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from pytest_django.fixtures import Settings
 
 from dashboard.views import uploads as views
 from jobs import uploads
 from jobs.models import Upload
 from jobs.stores import default_storage, store_for
+from jobs.upload_limits import CutOff
 from tests.admin.conftest import Belongings, browser
 from tests.conftest import Enqueue
 from tests.services.test_uploads import DUMP, PAST
@@ -141,6 +142,19 @@ def test_uploads_leave_threads_to_the_others(ada: Belongings) -> None:
     assert send(ada.client).status_code == 201
     assert send(ada.client, b"no dump").status_code == 422
     assert send(ada.client).status_code == 201
+
+
+def test_a_client_that_falls_silent_gives_its_thread_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "IDLE_SECONDS", 0.05)
+    client, server = socket.socketpair()
+    with client, server, server.makefile("rb", buffering=0) as body:
+        client.send(DUMP)
+        given: dict[str, Any] = {"CONTENT_LENGTH": "1000", "wsgi.input": body, "gunicorn.socket": server}
+        pieces = views._pieces(RequestFactory().generic("POST", URL, **given), 1000)
+        assert next(pieces) == DUMP
+        with pytest.raises(CutOff, match="did not arrive as a whole"):
+            next(pieces)
+        assert server.gettimeout() is None
 
 
 # Through gunicorn ---------------------------------------------------------------------------------

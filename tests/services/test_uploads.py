@@ -173,7 +173,7 @@ def test_the_lease_is_renewed_and_a_deleted_upload_ends(
         uploads.delete(row, by=user)
         yield DUMP
 
-    with pytest.raises((UploadRefused, StoreError)):
+    with pytest.raises(UploadRefused, match=r"shop\.sql was deleted while it was being uploaded"):
         uploads.receive(user, "shop.sql", growing())
     assert sizes == [2 * len(DUMP)]
     assert not Upload.objects.exists()

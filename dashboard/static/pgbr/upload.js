@@ -94,9 +94,9 @@
     };
     request.onload = over(() => {
       if (request.status === 201) done(JSON.parse(request.responseText));
-      else refuse(explain(request));
+      else refuse(`${file.name}: ${explain(request)}`);
     });
-    request.onerror = over(() => refuse(explain(request)));
+    request.onerror = over(() => refuse(`${file.name}: ${explain(request)}`));
     request.onabort = over(() => tell("notice", `${file.name}: cancelled. Nothing of it was kept.`));
     request.open("POST", `${form.dataset.api}?${new URLSearchParams({ name: file.name })}`);
     request.setRequestHeader("X-CSRFToken", form.elements.csrfmiddlewaretoken.value);
