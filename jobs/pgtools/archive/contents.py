@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import DamagedArchive, UnknownContent
 from . import plain
 from .codec import codec_of, decompressed
-from .inputs import Ranged, Ranges, Stream, end
+from .inputs import Ranged, Ranges, Stopped, Stream, end, never
 from .sizes import from_members, from_offsets
 from .sniff import sniff
 from .tar import Member, TarReader
@@ -26,6 +26,9 @@ FORMATS = {
     "plain": "plain SQL",
 }
 SHOWN = 5
+# gzip cannot do better, zstd could go on for days.
+MOST_RATIO = 1100
+LEAST_DECOMPRESSED = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -68,18 +71,19 @@ class Contents:
         return made + (f" from PostgreSQL {server}" if server else "")
 
 
-def inspect(read: Ranges, size: int) -> Contents:
+def inspect(read: Ranges, size: int, *, stop: Callable[[], bool] = never) -> Contents:
     """`read(start)` yields the object's bytes from offset `start`; `size` is how many it has.
 
-    Raises UnknownContent, DamagedArchive or NewerArchive. Data of tables are neither read nor checked, except
-    in passing where a compressed tar has its table of contents behind them.
+    Raises UnknownContent, DamagedArchive or NewerArchive, and Stopped when `stop()` becomes true. Data of
+    tables are neither read nor checked, except in passing where a compressed tar has its table of contents
+    behind them: that takes as long as decompressing it.
     """
     chunks = read(0)
     try:
         raw = Stream(chunks)
         head = raw.read(HEAD_BYTES)
         codec = codec_of(head)
-        stream = Stream(decompressed(_joined(head, raw.rest()), codec))
+        stream = Stream(_guarded(decompressed(_joined(head, raw.rest()), codec), size, stop))
         start = stream.read(HEAD_BYTES)
         kind = sniff(start)
         whole = Stream(_joined(start, stream.rest()))
@@ -162,6 +166,21 @@ def _no_dump(names: list[str]) -> UnknownContent:
 def _joined(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield head
     yield from rest
+
+
+def _guarded(pieces: Iterator[bytes], size: int, stop: Callable[[], bool]) -> Iterator[bytes]:
+    """Bounds what is decompressed by the size of what was compressed."""
+    left = LEAST_DECOMPRESSED + MOST_RATIO * size
+    for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            raise DamagedArchive(
+                f"The file decompresses to more than {MOST_RATIO} times its size, as no dump does."
+                " Decompress it before you hand it in, if it is one."
+            )
+        if stop():
+            raise Stopped("Reading the artifact was stopped.")
+        yield piece
 
 
 def _short(version: str) -> str:

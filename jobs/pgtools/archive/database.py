@@ -9,19 +9,24 @@ from .sql import Token, tokens
 
 LONGEST = 64 * 1024
 ENCODING = re.compile(r"[A-Za-z0-9_]{1,32}")
-LOCALE = re.compile(r"[A-Za-z0-9 _.,@=:+-]{0,128}")
+LOCALE = re.compile(r"[A-Za-z0-9 _.,@=:+()-]{0,128}")
+LONGEST_RULES = 10_000
 PROVIDERS = frozenset({"libc", "icu", "builtin"})
 
 
 @dataclass(frozen=True)
 class DatabaseProperties:
-    """`collate` and `ctype` are libc's, `locale` is of the provider icu or builtin; "" where not said."""
+    """`collate` and `ctype` are libc's, `locale` is of the provider icu or builtin; "" where not said.
+
+    Their texts are somebody else's: quote them where they go into a statement.
+    """
 
     encoding: str
     locale_provider: str
     collate: str
     ctype: str
     locale: str
+    icu_rules: str = ""
 
 
 def properties(definition: str) -> DatabaseProperties | None:
@@ -38,6 +43,7 @@ def properties(definition: str) -> DatabaseProperties | None:
         collate=found.get("LC_COLLATE", both),
         ctype=found.get("LC_CTYPE", both),
         locale=found.get("ICU_LOCALE", found.get("BUILTIN_LOCALE", "")),
+        icu_rules=found.get("ICU_RULES", ""),
     )
     return result if _sound(result) else None
 
@@ -67,4 +73,5 @@ def _sound(result: DatabaseProperties) -> bool:
         ENCODING.fullmatch(result.encoding) is not None
         and result.locale_provider in PROVIDERS
         and all(LOCALE.fullmatch(locale) for locale in locales)
+        and len(result.icu_rules) <= LONGEST_RULES
     )

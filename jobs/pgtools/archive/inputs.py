@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 
+from ..errors import PgToolsError
+
 # Asking a store for another range takes about as long as reading this much on.
 WORTH_A_JUMP = 4 << 20
 
 Ranges = Callable[[int], Iterator[bytes]]
+
+
+class Stopped(PgToolsError):
+    """Whoever asked for it wants no answer any more."""
+
+
+def never() -> bool:
+    return False
 
 
 class Stream:

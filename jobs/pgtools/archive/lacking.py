@@ -10,7 +10,7 @@ from .relations import Relations
 from .toc import Toc
 
 # Comments and privileges of what is missing are not worth a word.
-SILENT = frozenset({"COMMENT", "ACL", "SECURITY LABEL", "DEFAULT ACL"})
+SILENT = frozenset({"COMMENT", "ACL", "SECURITY LABEL", "DEFAULT ACL", "STATISTICS DATA"})
 INDEXES = frozenset({"INDEX", "CONSTRAINT"})
 MOST = 50
 NAMED = 3

@@ -6,6 +6,7 @@ As ReadInt, ReadStr and ReadOffset of PostgreSQL's src/bin/pg_dump/pg_backup_arc
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 
 from ..errors import DamagedArchive
 
@@ -13,7 +14,8 @@ READ_BYTES = 1 << 18
 # A table of contents of 100,000 tables has about 100 MiB.
 MOST_BYTES = 256 << 20
 MOST_STRING = 64 << 20
-SIZES = (4, 8)
+SIZES = (SHORT, LONG) = (4, 8)
+LENGTH = Struct("<BI")
 OFFSET_FLAGS = (NOT_SET, SET, NO_DATA) = (1, 2, 3)
 
 Read = Callable[[int], bytes]
@@ -49,15 +51,27 @@ class Reader:
 
     def string(self) -> bytes | None:
         """None for SQL's and C's NULL."""
+        text = self._short_string() if self.int_size == SHORT else None
+        return self._long_string() if text is None else text
+
+    def _short_string(self) -> bytes | None:
+        """One that lies in the buffer, as almost all do: an archive may have millions."""
+        start = self._at + LENGTH.size
+        if start > len(self._data):
+            return None
+        negative, length = LENGTH.unpack_from(self._data, self._at)
+        if negative or start + length > len(self._data):
+            return None
+        self._at = start + length
+        return _checked(self._data[start : self._at])
+
+    def _long_string(self) -> bytes | None:
         length = self.integer()
         if length < 0:
             return None
         if length > MOST_STRING:
             raise damaged(f"a text claims to have {length} bytes")
-        text = self.take(length)
-        if b"\0" in text:
-            raise damaged("a text has a zero byte in it")
-        return text
+        return _checked(self.take(length))
 
     def offset(self) -> int | None:
         """Where an entry's data begin in the file, if the file says so."""
@@ -81,6 +95,12 @@ class Reader:
             if self._total > MOST_BYTES + READ_BYTES:
                 raise damaged(f"it is longer than {MOST_BYTES >> 20} MiB")
         self._data, self._at = b"".join(parts), 0
+
+
+def _checked(text: bytes) -> bytes:
+    if b"\0" in text:
+        raise damaged("a text has a zero byte in it")
+    return text
 
 
 def damaged(why: str) -> DamagedArchive:

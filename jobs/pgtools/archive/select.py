@@ -16,11 +16,11 @@ from .toc import Toc
 
 EXTENSION_COMMENTS = "extension comments"
 # Entries that come with what they depend on, and have no use without it.
-ATTACHED = frozenset({"COMMENT", "ACL", "SECURITY LABEL"})
+ATTACHED = frozenset({"COMMENT", "ACL", "SECURITY LABEL", "STATISTICS DATA"})
 # The same, but they join two things and need both.
 JOINING = frozenset(
     {"TABLE ATTACH", "INDEX ATTACH", "FK CONSTRAINT", "PUBLICATION TABLE", "PUBLICATION TABLES IN SCHEMA"}
-    | {"SEQUENCE OWNED BY", "STATISTICS DATA"}
+    | {"SEQUENCE OWNED BY"}
 )
 # What is never brought only because something else needs it: it holds rows, or shows those of others.
 NOT_BROUGHT = frozenset({"TABLE", "FOREIGN TABLE", "VIEW", "MATERIALIZED VIEW"})

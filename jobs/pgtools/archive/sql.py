@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Possessive, so that a quote which is never closed costs one look at the rest and no more.
 TOKEN = re.compile(
@@ -14,8 +14,7 @@ TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`kind`: "word" (unquoted), "name" (in double quotes), "text" (in single quotes), "number" or "sign"."""
 
     kind: str

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import DamagedArchive, PgToolsError
+from ..errors import DamagedArchive
 from .codec import decompressed
 from .contents import TOC_NAMES, split
-from .inputs import Stream
+from .inputs import Stopped, Stream
 from .tar import Member, TarReader
 from .toc import parse_toc
 
@@ -23,10 +23,6 @@ DATA = re.compile(r"(?:[0-9]{1,10}|blob_[0-9]{1,10})\.dat(?:\.gz|\.lz4|\.zst)?")
 LARGE_OBJECTS = re.compile(r"blobs(?:_[0-9]{1,10})?\.toc")
 LARGE_OBJECT_LINE = re.compile(rb"[0-9]{1,10} blob_[0-9]{1,10}\.dat\n?")
 LONGEST_LINE = 64
-
-
-class Stopped(PgToolsError):
-    """`stop` said so."""
 
 
 def unpack(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
+from jobs.pgtools.archive.contents import inspect
+from jobs.pgtools.archive.inputs import Stopped
 from jobs.pgtools.errors import DamagedArchive, UnknownContent
 from tests.pgtools.archive import forge
 from tests.pgtools.archive.conftest import Dumps, contents_of
@@ -121,6 +123,19 @@ def test_other_tar_files_are_named(dumps: Dumps) -> None:
 def test_hostile_headers_are_refused(packed: bytes) -> None:
     with pytest.raises(DamagedArchive):
         contents_of(packed)
+
+
+def test_a_bomb_is_given_up() -> None:
+    packed = zstandard.compress(forge.tar([("1.dat", bytes(90 << 20))]))
+    with pytest.raises(DamagedArchive, match="1100 times its size"):
+        contents_of(packed)
+
+
+def test_inspecting_stops_when_told_to() -> None:
+    packed = gzip.compress(forge.tar([("1.dat", bytes(4 << 20))]))
+    answers = iter([False, False])
+    with pytest.raises(Stopped):
+        inspect(lambda start: iter([packed[start:]]), len(packed), stop=lambda: next(answers, True))
 
 
 def test_a_chain_of_extended_headers_is_no_recursion() -> None:

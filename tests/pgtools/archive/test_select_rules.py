@@ -47,13 +47,14 @@ ALIKE = toc_of(
     ("COMMENT", "TRIGGER b c ON a", "COMMENT ON TRIGGER", 5),
     ("ACL", "TABLE a b", "GRANT", 2),
     ("ACL", 'COLUMN "a b".x', "GRANT", 2, 10),
+    ("STATISTICS DATA", "a b", "SELECT pg_restore_relation_stats()", 2),
 )
 
 
 def test_statements_tell_to_which_table_an_entry_belongs() -> None:
     assert ids(ALIKE, tables=["a"]) == [1, 3, 5, 9]
-    assert ids(ALIKE, tables=['"a b"']) == [2, 6, 7, 8, 10, 11]
-    assert ids(ALIKE, tables=["*"]) == list(range(1, 12))
+    assert ids(ALIKE, tables=['"a b"']) == [2, 6, 7, 8, 10, 11, 12]
+    assert ids(ALIKE, tables=["*"]) == list(range(1, 13))
 
 
 def test_partial_archives_are_chosen_from_too() -> None:

@@ -61,6 +61,7 @@ def test_what_is_no_dump_is_named(head: bytes, words: str) -> None:
         (b"-- only a comment", "plain"),
         (b"INSERT INTO t VALUES ('\xe4');", "plain"),
     ],
+    ids=range(9),
 )
 def test_what_can_be_restored_is_told_apart(head: bytes, kind: str) -> None:
     assert sniff(head) == kind

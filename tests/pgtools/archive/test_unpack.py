@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.pgtools.archive.unpack import Stopped, unpack
+from jobs.pgtools.archive.inputs import Stopped
+from jobs.pgtools.archive.unpack import unpack
 from jobs.pgtools.errors import DamagedArchive
 from tests.pgtools.archive import forge
 from tests.pgtools.archive.conftest import Dumps
