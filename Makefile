@@ -93,6 +93,7 @@ chaos: setup-dev
 
 bench: setup-dev
 	$(PY) -m bench.backup
+	$(PY) -m bench.restore
 	$(PY) -m bench.memory
 
 clean:

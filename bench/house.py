@@ -28,6 +28,7 @@ django.setup()
 
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from psycopg import sql
 
 from bench import data
 from jobs import services
@@ -44,6 +45,8 @@ from tests import s3server, servers
 from tests.waiting import until
 from tests.workers import RunningWorker
 
+# The application's role creates what is restored, and puts the disk to rest between two runs.
+BENCH_RIGHTS = sql.SQL("ALTER ROLE app CREATEDB SUPERUSER")
 ROLES = {"backup", "restore", "migration", "upkeep"}
 LONGEST_JOB = 3600.0
 # As in production; the worker of the tests is given short ones.
@@ -100,6 +103,7 @@ def house(major: int, megabytes: int) -> Iterator[House]:
         stack.callback(servers.discard, server)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=tests.environment.HOME)))
         url = server.create_database("source")
+        server.execute(BENCH_RIGHTS)
         size = data.fill(url, megabytes)
         database = register(user, "source", url, by=user)
         toolset = choose(major, toolsets())

@@ -38,7 +38,7 @@ def bare_folder(place: House) -> Run:
         return file.stat().st_size
 
     try:
-        return _timed(dump)
+        return timed(dump)
     finally:
         file.unlink(missing_ok=True)
 
@@ -56,7 +56,7 @@ def bare_s3(place: House) -> Run:
         return int(client.head_object(Bucket=bucket, Key="bare.dump")["ContentLength"])
 
     try:
-        return _timed(dump)
+        return timed(dump)
     finally:
         client.delete_object(Bucket=bucket, Key="bare.dump")
 
@@ -82,7 +82,8 @@ def _pg_dump(place: House, *arguments: str) -> list[str]:
     return [str(place.toolset.tool("pg_dump")), "-Fc", "-Z", "zstd:3", *arguments]
 
 
-def _timed(work: Callable[[], int]) -> Run:
+def timed(work: Callable[[], int]) -> Run:
+    """`work` gives the bytes that are stored."""
     own, tools = _spent(resource.RUSAGE_SELF), _spent(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     stored = work()

@@ -27,7 +27,6 @@ from jobs.processors.load import Load
 from jobs.processors.payload import uuid_in
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.progress import reporting
-from jobs.processors.source import Source
 from jobs.processors.target import properties
 from jobs.processors.target.again import committed_before, require_repeatable
 from jobs.processors.target.creation import Properties
@@ -89,7 +88,7 @@ def _migrated(job: Job, order: Order, hold: Hold, folder: Path, control: Control
             replace(source, toolset=client), order.dump, order.staged, folder, hold.application_name, control
         )
         contents = tube.outline()
-        wanted = _wanted(order, contents, source)
+        wanted = wanted_of(tube, contents, order.restore, order.mode)
         seen = examine(hold, wanted, folder, control)
         seen.warnings += [*source.warnings, *warnings]
         earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
@@ -129,9 +128,9 @@ def _written(
             yield Outcome(columns, outcome.also)
 
 
-def _wanted(order: Order, contents: Contents, source: Source) -> Wanted:
-    size = source.bytes if order.staged else 0
-    return Wanted(contents, order.restore, order.mode, size, streamed=not order.staged)
+def wanted_of(tube: Pipe, contents: Contents, flags: RestoreFlags, mode: str) -> Wanted:
+    size = tube.source.bytes if tube.staged else 0
+    return Wanted(contents, flags, mode, size, streamed=not tube.staged, globals_sql=tube.globals_sql)
 
 
 def flags_problems(restore: RestoreFlags, mode: str, *, staged: bool) -> list[str]:

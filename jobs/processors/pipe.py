@@ -20,7 +20,9 @@ from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.process import Child, spawn
 from jobs.pgtools.progress import DumpProgress
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
+from jobs.processors.globals import dump_globals
 from jobs.processors.load import Load
 from jobs.processors.source import Source, toolsets
 from jobs.processors.target.examination import list_file
@@ -73,6 +75,13 @@ class Pipe:
             contents = replace(contents, toc=replace(contents.toc, entries=()))
         return replace(contents, format="directory") if self.staged else contents
 
+    def globals_sql(self) -> bytes:
+        """The source server's roles. Raises `JobFailed` where it does not show them."""
+        sql, warning = dump_globals(self.source, self.folder, self._environment(), self.control)
+        if not sql:
+            raise JobFailed(f"The missing roles cannot be created. {warning}")
+        return sql
+
     def attach(self, load: Load, mode: str) -> None:
         self._load, self._mode = load, mode
 
@@ -120,7 +129,7 @@ class Pipe:
         tools = self.source.toolset
         child = spawn(
             flags.argv(tools, directory),
-            self.source.conninfo.environment(self.folder, self.application_name) | tools.environment(),
+            self._environment(),
             cwd=self.folder,
             stdout=directory is None,
             on_line=self._hear,
@@ -131,6 +140,10 @@ class Pipe:
                 yield child
         finally:
             self.log = child.log
+
+    def _environment(self) -> dict[str, str]:
+        environment = self.source.conninfo.environment(self.folder, self.application_name)
+        return environment | self.source.toolset.environment()
 
     def _end(self, child: Child) -> None:
         try:

@@ -38,7 +38,7 @@ class Stored:
 
     def contents(self, *, stop: Stop = never) -> Contents:
         """What it holds, from its beginning. Raises `StoreError`, `PgToolsError`."""
-        return inspect(lambda start: self.read(start, stop=stop), self.size)
+        return inspect(lambda start: self.read(start, stop=stop), self.size, stop=stop)
 
     def globals_sql(self) -> bytes:
         """The server's roles as saved beside it. Raises `StoreError` when they are not what was stored."""

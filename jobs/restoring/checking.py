@@ -23,6 +23,7 @@ from jobs.pgtools.target import TargetFacts
 from jobs.processors import stored as artifacts
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
+from jobs.processors.migration import wanted_of as wanted_for_migration
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.preflight import Finding, stops
 from jobs.processors.restore import wanted_of
@@ -87,9 +88,8 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
         assert session is not None  # noqa: S101  one of the two, else it was raised
         if is_same(source, inside, folder):
             raise ServiceError("Source and target are the same database. Choose another target.")
-        contents = _outline(source, session, dump_flags, order.staged, folder)
-        size = source.bytes if order.staged else 0
-        wanted = Wanted(contents, restore_flags, order.mode, size, streamed=not order.staged)
+        tube = _pipe(source, session, dump_flags, order.staged, folder)
+        wanted = wanted_for_migration(tube, tube.outline(), restore_flags, order.mode)
         return _check(target_conninfo, order.target_name, wanted, stack)
 
 
@@ -142,11 +142,9 @@ def _enter(
     return outside, inside
 
 
-def _outline(
-    source: Source, session: sessions.Session, flags: DumpFlags, staged: bool, folder: Path
-) -> Contents:
+def _pipe(source: Source, session: sessions.Session, flags: DumpFlags, staged: bool, folder: Path) -> Pipe:
     tools = newest_for(source, session)
-    return Pipe(replace(source, toolset=tools), flags, staged, folder, APPLICATION, Control()).outline()
+    return Pipe(replace(source, toolset=tools), flags, staged, folder, APPLICATION, Control())
 
 
 def _opened(source: BackupJob | Upload, by: User) -> Stored:
