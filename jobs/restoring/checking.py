@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from django.contrib.auth.models import User
 
 from jobs import scratch
 from jobs.models import BackupJob, Upload
+from jobs.pgtools.archive import inputs
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
@@ -36,8 +38,10 @@ from jobs.processors.target.sameness import is_same
 from jobs.restoring.migrations import MigrationOrder, ends
 from jobs.restoring.orders import RestoreOrder, require_visible
 from jobs.services import ServiceError
+from jobs.storage.base import Stopped as StoreStopped
 from jobs.targets import conninfo_for
 
+LONGEST_SECONDS = 60.0
 PATIENCE_SECONDS = 5.0  # with a store that is away, while somebody waits
 APPLICATION = "pgbr check"
 
@@ -68,7 +72,7 @@ def check_restore(order: RestoreOrder, *, by: User) -> Check:
     if source is None:
         raise ServiceError("Choose what to restore: a backup or an uploaded file.")
     stored = _opened(source, by)
-    wanted = wanted_of(stored, stored.contents(), RestoreFlags.from_dict(order.flags), order.mode)
+    wanted = wanted_of(stored, _contents(stored), RestoreFlags.from_dict(order.flags), order.mode)
     with ExitStack() as stack:
         return _check(conninfo_for(order.database), order.target_name, wanted, stack)
 
@@ -95,7 +99,19 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
 
 def contents_of(source: BackupJob | Upload, *, by: User) -> Contents:
     """What is in it. Raises `NotFound`, `ServiceError`, `PgToolsError`, `StoreError`."""
-    return _opened(source, by).contents()
+    return _contents(_opened(source, by))
+
+
+def _contents(stored: Stored) -> Contents:
+    """Somebody waits: a compressed tar may have to be read to its end."""
+    until = time.monotonic() + LONGEST_SECONDS
+    try:
+        return stored.contents(stop=lambda: time.monotonic() > until)
+    except (inputs.Stopped, StoreStopped) as error:
+        raise ServiceError(
+            f"Looking into {stored.key} takes longer than {LONGEST_SECONDS:.0f} s: its list may be at the end "
+            "of a large file. A restore looks for as long as it needs."
+        ) from error
 
 
 def suggested_mode(facts: TargetFacts) -> str:
