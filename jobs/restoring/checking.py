@@ -109,8 +109,8 @@ def _contents(stored: Stored) -> Contents:
         return stored.contents(stop=lambda: time.monotonic() > until)
     except (inputs.Stopped, StoreStopped) as error:
         raise ServiceError(
-            f"Looking into {stored.key} takes longer than {LONGEST_SECONDS:.0f} s: its list may be at the end "
-            "of a large file. A restore looks for as long as it needs."
+            f"Looking into {stored.key} takes longer than {LONGEST_SECONDS:.0f} s: its list may be at the "
+            "end of a large file. A restore looks for as long as it needs."
         ) from error
 
 

@@ -116,6 +116,8 @@ def _of_backup(backup: BackupJob, database: Database, by: User) -> dict[str, Any
 
 def _of_upload(upload: Upload, database: Database, by: User) -> dict[str, Any]:
     require_visible(upload, by)
+    # Whoever deletes an upload locks it, then looks for jobs that need it.
+    upload = Upload.objects.select_for_update().get(pk=upload.pk)
     if upload.state != CopyState.GOOD:
         raise ServiceError(f"The upload {upload.name!r} is not complete: send the file again.")
     _require_one_owner(upload, database)
