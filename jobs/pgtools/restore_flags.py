@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PARALLEL_FORMATS = ("custom", "directory")
 NOTHING_THERE = {
     "new": "the database will be a new one",
-    "empty": "the database is empty",
+    "empty": "the database is to be empty",
     "replace": "it is restored into a new database beside the old one",
     "existing": "",
 }

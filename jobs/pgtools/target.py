@@ -90,6 +90,8 @@ INSIDE = """
     SELECT pg_catalog.pg_backend_pid() AS pid, c.tables,
         c.objects + (SELECT count(*) FROM pg_catalog.pg_largeobject_metadata) AS objects,
         ARRAY(SELECT e.extname::text FROM pg_catalog.pg_extension e) AS installed,
+        ARRAY(SELECT e.extname::text FROM pg_catalog.pg_extension e
+            WHERE NOT pg_catalog.pg_has_role(e.extowner, 'USAGE')) AS foreign_extensions,
         pg_catalog.current_setting('default_transaction_read_only')::bool AS database_read_only,
         pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') AND COALESCE(
             (SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') FROM pg_catalog.pg_namespace n
@@ -113,7 +115,8 @@ class TargetFacts:
     prepared the extensions is still `empty`. Without a session inside, nothing is known of what is there, so
     it is not `empty`. `sessions` are others', `prepared` prepared transactions. `assumable` are the roles
     that may be given objects, `extensions` those that could be installed, `superuser_extensions` those of
-    them that this login may not, `installed` what is in the database. `lock_budget` is how many locks the
+    them that this login may not, `installed` what is in the database, `foreign_extensions` those of them
+    that are not its own. `lock_budget` is how many locks the
     whole server can hold, as its settings promise. `read_only`: sessions at the server begin so;
     `database_read_only`: those in this database do.
     """
@@ -149,6 +152,7 @@ class TargetFacts:
     may_create: bool = False
     database_read_only: bool = False
     installed: frozenset[str] = frozenset()
+    foreign_extensions: frozenset[str] = frozenset()
 
     @property
     def major(self) -> int:

@@ -76,8 +76,7 @@ def about_contents(
             f"Nothing in the dump matches {listed(coming.unmatched)}",
             remedy="Correct the pattern; names with upper-case letters need double quotes in it.",
         )
-    for sentence in coming.missing:
-        yield Finding("warn", sentence.rstrip("."))
+    yield from _lacking(coming.missing, facts, mode)
     owners, named = roles_of(coming.toc, flags)
     yield from _missing_roles(owners | named, facts, flags, has_globals=has_globals)
     yield from _unassumable(owners, facts, flags)
@@ -86,6 +85,19 @@ def about_contents(
     yield from _encoding(toc, facts, mode)
     if flags.in_one_transaction(mode):
         yield from _locks(locks_of(coming.toc, flags, facts.major), facts)
+
+
+def _lacking(missing: Sequence[str], facts: TargetFacts, mode: str) -> Iterator[Finding]:
+    """In a database with data most of it will be there already, so one word is enough."""
+    if missing and mode == "existing":
+        yield Finding(
+            "warn",
+            "What is chosen needs more than is chosen",
+            " ".join(missing),
+            f'Make sure that the database "{facts.name}" has it.',
+        )
+    elif missing:
+        yield from (Finding("warn", sentence.rstrip(".")) for sentence in missing)
 
 
 def failing(flags: RestoreFlags) -> Level:
@@ -156,14 +168,13 @@ def _extensions(toc: Toc, facts: TargetFacts, flags: RestoreFlags, mode: str) ->
             f'The login "{facts.user}" is none, so CREATE EXTENSION is likely to be refused.',
             "Let a superuser run CREATE EXTENSION in an empty database, and restore into that as “empty”.",
         )
-    named = {f"EXTENSION {extension}" for extension in there}
-    foreign = {entry.name for entry in toc.entries if entry.kind == "COMMENT"} & named
-    if foreign and not facts.superuser:
+    commented = {entry.name.removeprefix("EXTENSION ") for entry in toc.entries if entry.kind == "COMMENT"}
+    if foreign := commented & needed & facts.foreign_extensions & there:
         yield Finding(
-            "warn",
-            f"Comments on extensions that are there already: {listed(foreign)}",
-            "Only the owner of an extension may comment on it.",
-            "Tick no_extension_comments unless they are yours.",
+            failing(flags),
+            f"The dump comments on {counted(len(foreign), 'extension')} of somebody else: {listed(foreign)}",
+            f'They are in the database already, and the login "{facts.user}" does not own them.',
+            "Tick no_extension_comments.",
         )
 
 

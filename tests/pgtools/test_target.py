@@ -99,7 +99,9 @@ def test_whatever_is_left_in_a_database_makes_it_not_empty(make_place: MakePlace
         with conn.transaction(force_rollback=True):
             conn.execute("CREATE TEMPORARY TABLE passing (a int)")
             assert look(conn, conn, place.name).empty
-        assert look(conn, conn, place.name).installed == {"plpgsql", "hstore"}
+        found = look(conn, conn, place.name)
+        assert found.installed == {"plpgsql", "hstore"}
+        assert found.foreign_extensions == {"plpgsql"}
 
 
 def test_what_a_login_may_not_do_is_known(shop: Place, nobody: Conninfo) -> None:
