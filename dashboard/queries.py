@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models.functions import Now
+from django.urls import reverse
 
 from jobs.admin.overview import with_backups
 from jobs.admin.workers import fresh
-from jobs.models import BackupJob, Database, QueuedJob, Storage, WorkerProcess
+from jobs.models import (
+    BackupJob,
+    Database,
+    HistoryRow,
+    MigrationJob,
+    QueuedJob,
+    RestoreJob,
+    Storage,
+    WorkerProcess,
+)
 from jobs.services import visible_to
 from jobs.stores import default_storage, usable_by
 
@@ -68,19 +81,60 @@ def status(user: User | None) -> dict[str, Any]:
     return {"status": verdict, "problems": problems, "queues": workers, "storages": storages}
 
 
+@dataclass(frozen=True)
+class Line:
+    """A restore or migration, or a backup that runs, as the home page names it."""
+
+    row: HistoryRow
+
+    @property
+    def name(self) -> str:
+        row = self.row
+        if isinstance(row, MigrationJob):
+            return f"{row.source_database_name or 'a URL'} → {row.target_database_name or 'a URL'}"
+        return str(getattr(row, "database_name", ""))
+
+    @property
+    def kind(self) -> str:
+        return str(self.row._meta.verbose_name)
+
+    @property
+    def url(self) -> str:
+        return reverse(f"admin:jobs_{self.row._meta.model_name}_change", args=[self.row.pk])
+
+
+def running(user: User) -> list[Line]:
+    """Of all three queues, the longest first."""
+    rows: list[HistoryRow] = []
+    for model in (BackupJob, RestoreJob, MigrationJob):
+        rows += visible_to(user, model._default_manager.filter(status="running")).defer("log")
+    return [Line(row) for row in sorted(rows, key=lambda row: row.started_at or row.created_at)]
+
+
+def recent_writes(user: User) -> list[Line]:
+    """Restores and migrations that ended within a week, the latest first."""
+    rows: list[HistoryRow] = []
+    since = Now() - timedelta(days=7)
+    for model in (RestoreJob, MigrationJob):
+        ended = visible_to(user, model._default_manager.filter(completed_at__gte=since)).defer("log")
+        rows += ended.order_by("-completed_at")[:5]
+    rows.sort(key=lambda row: row.completed_at or row.created_at, reverse=True)
+    return [Line(row) for row in rows[:5]]
+
+
 def home(user: User) -> dict[str, Any]:
     """What the first page shows."""
     databases = with_backups(visible_to(user, Database.objects.all())).select_related("user").order_by("name")
     jobs = visible_to(user, QueuedJob.objects.filter(status__in=["pending", "active"]))
-    running = visible_to(user, BackupJob.objects.filter(status="running")).defer("log", "manifest")
     ended = visible_to(user, BackupJob.objects.exclude(completed_at=None)).defer("log", "manifest")
     workers = workers_per_queue()
     counts = jobs.aggregate(waiting=Count("id", Q(status="pending")), running=Count("id", Q(status="active")))
     return counts | {
         "databases": databases[:200],
-        "running_backups": running.order_by("started_at")[:20],
+        "running_jobs": running(user)[:20],
         "waiting_jobs": jobs.filter(status="pending").order_by("run_at", "created_at")[:10],
         "recent_backups": ended.order_by("-completed_at")[:8],
+        "recent_writes": recent_writes(user),
         "workers": workers,
         "idle_queues": idle_queues(workers),
     }

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 # Sections of the navigation, in this order; a model that no section names follows in "More".
 SECTIONS = (
-    ("Backups", ("Database", "BackupJob", "Schedule", "Upload", "Storage")),
+    ("Backups", ("Database", "BackupJob", "Schedule", "RestoreJob", "MigrationJob", "Upload", "Storage")),
     ("Operations", ("QueuedJob", "WorkerProcess", "ActivityEvent")),
     ("Accounts", ("User",)),
 )

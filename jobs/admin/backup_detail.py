@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs.admin import formats
 from jobs.admin.overview import good_backups
+from jobs.admin.restore_source import Source
 from jobs.models import BackupJob, QueuedJob
 from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.flags import DumpFlags
@@ -25,6 +26,7 @@ def context(backup: BackupJob) -> dict[str, Any]:
         "command": command,
         "copies": list(backup.copies.all()),
         "can_download": can_download(backup),
+        "looks_inside": Source(backup).has_contents,
         "can_delete": undeletable(backup) is None,
     }
 

@@ -18,10 +18,12 @@ from django.utils.safestring import SafeString
 
 from jobs.admin import backup_detail, formats
 from jobs.admin.base import account
+from jobs.admin.browse import browse
 from jobs.admin.deletion import Plan, confirmed
 from jobs.admin.filters import DatabaseFilter, DateFilter
 from jobs.admin.history import HistoryAdmin
 from jobs.admin.pages import chosen_ids, for_each, step
+from jobs.admin.restore_wizard import restore_row
 from jobs.artifacts import delete_backup
 from jobs.models import BackupCopy, BackupJob
 from jobs.services import record
@@ -63,9 +65,12 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
     def buttons(self, backup: BackupJob) -> SafeString | str:
         if not backup_detail.can_download(backup):
             return ""
-        url = reverse("download-backup", args=[backup.pk])
-        link = '<span class="row-buttons"><a class="button quiet" href="{}">Download</a></span>'
-        return format_html(link, url)
+        return format_html(
+            '<span class="row-buttons"><a class="button quiet" href="{}">Restore …</a>'
+            '<a class="button quiet" href="{}">Download</a></span>',
+            reverse("admin:jobs_backupjob_restore", args=[backup.pk]),
+            reverse("download-backup", args=[backup.pk]),
+        )
 
     # Actions on the list
 
@@ -89,6 +94,8 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
         return [
             path("delete/", many, name="jobs_backupjob_delete_many"),
             step(self, "pin", self.pin_view),
+            step(self, "restore", partial(restore_row, self), post=False),
+            step(self, "contents", partial(browse, self), post=False),
             *super().get_urls(),
         ]
 

@@ -16,6 +16,7 @@ from jobs.admin import formats
 from jobs.admin.backup_form import BackupForm
 from jobs.admin.base import account
 from jobs.admin.option_form import initial_values
+from jobs.admin.overview import good_backups
 from jobs.admin.pages import REFUSALS, chosen_ids, page
 from jobs.databases import check
 from jobs.models import BackupJob, Database
@@ -58,6 +59,15 @@ def _enqueue(request: HttpRequest, databases: list[Database], chosen: dict[str, 
         enqueue_backup(database, chosen["given"], by=by, storage=chosen["storage"])
         messages.success(request, f"A backup of {database.name} is queued.")
     return redirect("admin:jobs_backupjob_changelist")
+
+
+def restore_newest(request: HttpRequest, database: Database) -> HttpResponseBase:
+    """On to the page that restores its newest good backup into it, already checked."""
+    newest = good_backups(BackupJob.objects.filter(database=database)).order_by("-completed_at").first()
+    if newest is None:
+        messages.error(request, f"{database.name} has no good backup yet.")
+        return redirect("admin:jobs_database_change", database.pk)
+    return redirect(reverse("admin:jobs_backupjob_restore", args=[newest.pk]) + "?check=1")
 
 
 def _flags_of(request: HttpRequest) -> dict[str, Any]:

@@ -104,9 +104,10 @@ class DatabaseAdmin(OwnedAdmin[Database]):
     @admin.display(description="")
     def buttons(self, database: Database) -> SafeString:
         return format_html(
-            '<span class="row-buttons"><a class="button" href="{}">Back up now</a>'
+            '<span class="row-buttons"><a class="button" href="{}">Back up now</a>{}'
             '<button class="button quiet" type="submit" formaction="{}">Test</button></span>',
             reverse("admin:jobs_database_backup", args=[database.pk]),
+            _restore_button(database),
             reverse("admin:jobs_database_test", args=[database.pk]),
         )
 
@@ -127,6 +128,7 @@ class DatabaseAdmin(OwnedAdmin[Database]):
         return [
             path("backup/", many, name="jobs_database_backup_many"),
             step(self, "backup", self.backup_view, post=False),
+            step(self, "restore", self.restore_view, post=False),
             step(self, "test", self.test_view),
             *super().get_urls(),
         ]
@@ -136,6 +138,9 @@ class DatabaseAdmin(OwnedAdmin[Database]):
 
     def backup_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         return database_actions.backup_now(self, request, [self.find(request, object_id)])
+
+    def restore_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        return database_actions.restore_newest(request, self.find(request, object_id))
 
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         return database_actions.test_connection(request, self.find(request, object_id))
@@ -161,6 +166,13 @@ class DatabaseAdmin(OwnedAdmin[Database]):
 
         back = reverse("admin:jobs_database_change", args=[database.pk])
         return confirmed(self, request, _deletion(database), destroy, back=back)
+
+
+def _restore_button(database: Any) -> SafeString | str:
+    if database.good_id is None:
+        return ""
+    url = reverse("admin:jobs_database_restore", args=[database.pk])
+    return format_html('<a class="button quiet" href="{}">Restore …</a>', url)
 
 
 def _last_run_failed(database: Any) -> SafeString | str:

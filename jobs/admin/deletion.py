@@ -16,7 +16,8 @@ from jobs.admin.pages import page
 class Plan:
     """What a deletion means. `word` must be typed; with `blocked` reasons nothing can be deleted.
 
-    `verb` is on the button, `purpose` follows "Type <word> to", `losing` stands above what is lost.
+    `verb` is on the button, `purpose` follows "Type <word> to", `steps` say what happens where it
+    is not obvious.
     """
 
     title: str
@@ -24,9 +25,9 @@ class Plan:
     lost: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     blocked: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
     verb: str = "Delete"
     purpose: str = "delete for good"
-    losing: str = "What is lost"
     cannot: str = "This cannot be deleted now."
     unchanged: str = "Nothing was deleted."
 

@@ -20,9 +20,11 @@ from django.utils.safestring import SafeString
 from jobs import uploads
 from jobs.admin import formats
 from jobs.admin.base import ReadOnlyAdmin, account, may_enter
+from jobs.admin.browse import browse
 from jobs.admin.deletion import Plan, confirmed
 from jobs.admin.filters import DateFilter
 from jobs.admin.pages import REFUSALS, chosen_ids, for_each, page, step
+from jobs.admin.restore_wizard import restore_row
 from jobs.models import Upload
 
 LIST = "admin:jobs_upload_changelist"
@@ -97,6 +99,8 @@ class UploadAdmin(ReadOnlyAdmin[Upload]):
         return [
             path("delete/", many, name="jobs_upload_delete_many"),
             step(self, "keep", self.keep_view),
+            step(self, "restore", partial(restore_row, self), post=False),
+            step(self, "contents", partial(browse, self), post=False),
             *super().get_urls(),
         ]
 

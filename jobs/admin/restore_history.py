@@ -1,0 +1,150 @@
+"""What the histories of restores and migrations share: both write into a target, and may keep the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import URLPattern, reverse
+
+from jobs import restoring
+from jobs.admin import formats
+from jobs.admin.base import account
+from jobs.admin.deletion import Plan, confirmed
+from jobs.admin.history import UNFINISHED, HistoryAdmin
+from jobs.admin.pages import REFUSALS, step
+from jobs.models import MigrationJob, RestoreJob
+
+Writing = TypeVar("Writing", RestoreJob, MigrationJob)
+
+
+class WritingAdmin(HistoryAdmin[Writing]):
+    actions = ["cancel", "rerun"]
+
+    @admin.display(description="how", ordering="mode")
+    def how(self, row: Writing) -> str:
+        return row.mode or formats.NOTHING
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            step(self, "undo", self.undo_view, post=False),
+            step(self, "drop", self.drop_view, post=False),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        shown = {"kept": [Kept(row) for row in restoring.kept(account(request))]}
+        return super().changelist_view(request, shown | (extra_context or {}))
+
+    def undo_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        row = self.find(request, object_id)
+        said = f"{row.target_name} is again what it was before."
+        return self._decided(request, row, undoing(row), restoring.undo, said)
+
+    def drop_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        row = self.find(request, object_id)
+        return self._decided(request, row, dropping(row), restoring.drop_kept, f"{row.kept_name} is dropped.")
+
+    def _decided(
+        self, request: HttpRequest, row: Writing, plan: Plan, act: Callable[..., object], said: str
+    ) -> HttpResponseBase:
+        back = reverse(self.page_of, args=[row.pk])
+
+        def do() -> HttpResponseBase:
+            try:
+                act(row, by=account(request))
+            except REFUSALS as error:
+                messages.error(request, str(error))
+            else:
+                messages.success(request, said)
+            return redirect(back)
+
+        return confirmed(self, request, plan, do, back=back)
+
+
+def target_in_words(registered: str, name: str) -> str:
+    """ "shop", or "shop (shop_copy)" where the database there has another name."""
+    return registered if not name or name == registered else f"{registered} ({name})"
+
+
+def can_undo(row: RestoreJob | MigrationJob) -> bool:
+    return can_drop(row) and row.undone_at is None
+
+
+def can_drop(row: RestoreJob | MigrationJob) -> bool:
+    return row.kept_name is not None and row.status not in UNFINISHED
+
+
+def what_is_kept(row: RestoreJob | MigrationJob) -> str:
+    """After an undo it is the restored one that lies aside."""
+    if row.undone_at is None:
+        return f"what {row.target_name} was before"
+    return f"what was restored into {row.target_name}, before that was undone"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A database that was replaced, for the list of them."""
+
+    row: RestoreJob | MigrationJob
+
+    @property
+    def page(self) -> str:
+        return self._url("change")
+
+    @property
+    def undo(self) -> str:
+        return self._url("undo") if can_undo(self.row) else ""
+
+    @property
+    def drop(self) -> str:
+        return self._url("drop") if can_drop(self.row) else ""
+
+    @property
+    def what(self) -> str:
+        return what_is_kept(self.row)
+
+    @property
+    def where(self) -> str:
+        """The registered database through which it is reached."""
+        row = self.row
+        return row.database_name if isinstance(row, RestoreJob) else row.target_database_name
+
+    def _url(self, step: str) -> str:
+        return reverse(f"admin:jobs_{self.row._meta.model_name}_{step}", args=[self.row.pk])
+
+
+def undoing(row: RestoreJob | MigrationJob) -> Plan:
+    return Plan(
+        title=f"Undo the {row._meta.verbose_name} into {row.target_name}",
+        word=row.target_name,
+        steps=[
+            f"{row.target_name} becomes what it was before: {row.kept_name} takes that name back.",
+            "What was restored is set aside, with all that has been written to it since.",
+            "Whoever is connected to either of them is sent away. It takes a few seconds.",
+        ],
+        blocked=[] if can_undo(row) else ["There is no replaced database to come back."],
+        verb="Undo",
+        purpose="swap the two",
+        cannot="This cannot be undone.",
+        unchanged="Nothing was changed.",
+    )
+
+
+def dropping(row: RestoreJob | MigrationJob) -> Plan:
+    return Plan(
+        title=f"Drop {row.kept_name or 'the kept database'}",
+        word=row.kept_name or "",
+        lost=[f"The database {row.kept_name}: {what_is_kept(row)}. It cannot be brought back."],
+        kept=[f"{row.target_name} is not touched, and backups stay."],
+        blocked=[] if can_drop(row) else ["No replaced database is kept."],
+        verb="Drop",
+        purpose="drop it for good",
+        cannot="This cannot be dropped.",
+        unchanged="Nothing was dropped.",
+    )
