@@ -79,7 +79,9 @@ class MigrationProcessor:
 
 @contextmanager
 def _migrated(job: Job, order: Order, hold: Hold, folder: Path, control: Control) -> Iterator[Outcome]:
-    source = sources.examine(order.source, order.dump, folder, hold.application_name, control)
+    source = sources.examine(
+        order.source, order.dump, folder, hold.application_name, control, spare=hold.pids
+    )
     require_another(source, hold)
     limit = order.database.max_parallel if order.database else None
     with slots.held(order.source, limit, job, folder, control) as warnings:

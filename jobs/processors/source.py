@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -89,24 +89,36 @@ def session(
 
 
 def examine(
-    conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str, control: Control
+    conninfo: Conninfo,
+    flags: DumpFlags,
+    folder: Path,
+    application_name: str,
+    control: Control,
+    *,
+    spare: Collection[int] = (),
 ) -> Source:
-    """Log in and look. Ends what an earlier run of this job left running there.
+    """Log in and look. Ends what an earlier run of this job left running there, which is all that has its
+    name but the sessions with the pids of `spare`.
 
     Raises `PgToolsError`: no login, a pooler, no client new enough, a pattern that matches nothing; `Stopped`
     at once when the job is told to stop, also while the server does not answer.
     """
-    return control.interruptibly(lambda: _examine(conninfo, flags, folder, application_name, control))
+    return control.interruptibly(lambda: _examine(conninfo, flags, folder, application_name, control, spare))
 
 
 def _examine(
-    conninfo: Conninfo, flags: DumpFlags, folder: Path, application_name: str, control: Control
+    conninfo: Conninfo,
+    flags: DumpFlags,
+    folder: Path,
+    application_name: str,
+    control: Control,
+    spare: Collection[int],
 ) -> Source:
     with (
         session(conninfo, folder, application_name) as connection,
         control.killing(partial(_hang_up, connection)),
     ):
-        end_sessions(connection, application_name)
+        end_sessions(connection, application_name, spare)
         facts = server.inspect(connection)
         toolset = binaries.choose(facts.major, toolsets())
         warnings = require_matches(connection, flags)

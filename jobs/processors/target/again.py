@@ -19,7 +19,7 @@ def committed_before(
     and only the verdict got lost. None: it is not so."""
     if row.touched_at is None or plan.beside or row.mode != "empty" or facts.empty or contents.toc is None:
         return None
-    if hold.inside is None or missing_relations(hold.inside, contents.toc, flags):
+    if hold.inside is None or missing_relations(hold.inside, contents.toc, flags, row.mode):
         return None
     warning = (
         "The worker was ended right after the restore was committed; another one found everything there. If "

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.pgtools.archive.contents import Contents
-from jobs.pgtools.archive.select import list_text, selection
+from jobs.pgtools.archive.select import list_text
 from jobs.pgtools.archive.toc import Toc
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import NoClientTools
 from jobs.pgtools.restore_client import choose_client
 from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.restored import restored
 from jobs.pgtools.target import TargetFacts, look
 from jobs.pgtools.toolset import Toolset
 from jobs.processors.base import JobFailed
@@ -104,7 +105,7 @@ def prepare(hold: Hold, seen: Examined, wanted: Wanted, folder: Path) -> None:
     seen.warnings += [_in_words(finding) for finding in seen.findings if finding.level == "warn"]
     if wanted.flags.missing_roles == "create" and wanted.globals_sql is not None:
         seen.warnings += roles.create_missing(
-            orders, wanted.contents, seen.facts, wanted.flags, wanted.globals_sql()
+            orders, wanted.contents, seen.facts, wanted.flags, wanted.mode, wanted.globals_sql()
         )
     if not wanted.streamed:
         seen.list_file = list_file(wanted.contents.toc, wanted.flags, wanted.mode, folder, seen.warnings)
@@ -132,27 +133,19 @@ def list_file(
 ) -> Path | None:
     """What of the archive is to be restored, for `pg_restore --use-list`; None: all of it. Raises `JobFailed`
     for a pattern that matches nothing."""
-    without = frozenset({"extension comments"} if flags.no_extension_comments else ())
-    if toc is None or not (flags.selects or without):
+    if toc is None:
         return None
-    chosen = selection(
-        toc,
-        schemas=flags.schemas,
-        exclude_schemas=flags.exclude_schemas,
-        tables=flags.tables,
-        exclude_tables=flags.exclude_tables,
-        without=without,
-        needed=mode != "existing",  # what the chosen ones need is there already
-    )
+    chosen = restored(toc, flags, mode)
     if chosen.unmatched:
         raise JobFailed(
             f"Nothing in the archive matches {', '.join(chosen.unmatched)}. Names with upper-case letters "
-            "need "
-            "double quotes in a pattern."
+            "need double quotes in a pattern."
         )
+    if chosen.chosen is None:
+        return None
     warnings += chosen.missing
     path = folder / "list"
-    path.write_text(list_text(chosen.ids), encoding="utf-8")
+    path.write_text(list_text(chosen.chosen), encoding="utf-8")
     return path
 
 

@@ -74,6 +74,13 @@ class Hold:
             )
         return self.session
 
+    @property
+    def pids(self) -> list[int]:
+        """At the server, of the sessions that hold the lock."""
+        with self._lock:
+            held = [self.session, self.inside]
+            return [session.info.backend_pid for session in held if session is not None]
+
     def oid(self, name: str) -> int | None:
         """Of a database of that name, None: there is none."""
         row = (self.session or self.inside_or_fail()).execute(EXISTS, [name]).fetchone()

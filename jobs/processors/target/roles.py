@@ -6,6 +6,7 @@ import psycopg
 
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.restored import restored, roles_of
 from jobs.pgtools.roles import statements_for
 from jobs.pgtools.target import TargetFacts
 from jobs.processors.base import JobFailed
@@ -13,10 +14,15 @@ from jobs.processors.target.sessions import Session
 
 
 def create_missing(
-    session: Session, contents: Contents, facts: TargetFacts, flags: RestoreFlags, globals_sql: bytes
+    session: Session,
+    contents: Contents,
+    facts: TargetFacts,
+    flags: RestoreFlags,
+    mode: str,
+    globals_sql: bytes,
 ) -> list[str]:
     """Create what the target lacks; a line for each role, for the history. Raises `JobFailed`."""
-    missing = needed(contents, flags) - facts.roles
+    missing = needed(contents, flags, mode) - facts.roles
     told = []
     for statement in statements_for(globals_sql, missing):
         try:
@@ -37,10 +43,9 @@ def create_missing(
     return [*(f'The role "{role}" was created from the saved globals.' for role in sorted(missing)), *told]
 
 
-def needed(contents: Contents, flags: RestoreFlags) -> set[str]:
+def needed(contents: Contents, flags: RestoreFlags, mode: str) -> set[str]:
     """Roles that must exist for a restore with these flags."""
-    toc = contents.toc
-    if toc is None:
+    if contents.toc is None:
         return set()
-    owners = toc.owners() if flags.restores_owners else set()
-    return owners | (toc.grantees() if flags.restores_privileges else set())
+    owners, named = roles_of(restored(contents.toc, flags, mode).toc, flags)
+    return owners | named

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from jobs.pgtools.archive.select import selection
 from jobs.pgtools.archive.toc import Toc
 from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.restored import restored
 from jobs.processors.target.sessions import Session
 
 KINDS = frozenset({"TABLE", "FOREIGN TABLE", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "INDEX"})
@@ -16,31 +16,10 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ANY(%
 """)
 
 
-def missing_relations(session: Session, toc: Toc, flags: RestoreFlags) -> list[str]:
+def missing_relations(session: Session, toc: Toc, flags: RestoreFlags, mode: str) -> list[str]:
     """Tables, views, sequences and indexes of the archive that are not in the database, of those that were
     to be restored; as "TABLE public.orders"."""
-    if not flags.restores_definitions:
-        return []
-    chosen = (
-        set(
-            selection(
-                toc,
-                schemas=flags.schemas,
-                exclude_schemas=flags.exclude_schemas,
-                tables=flags.tables,
-                exclude_tables=flags.exclude_tables,
-                needed=False,
-            ).ids
-        )
-        if flags.selects
-        else None
-    )
-    sections = flags.section or ("pre-data", "post-data")
-    wanted = [
-        entry
-        for entry in toc.entries
-        if entry.kind in KINDS and entry.section in sections and (chosen is None or entry.dump_id in chosen)
-    ]
+    wanted = [entry for entry in restored(toc, flags, mode).toc.entries if entry.kind in KINDS]
     schemas = sorted({entry.schema for entry in wanted})
     found = set(session.execute(THERE, [schemas]).fetchall())
     return [
