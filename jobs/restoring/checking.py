@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +87,9 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
     )
     with ExitStack() as stack:
         folder = stack.enter_context(scratch.folder("check"))
-        source = examine_source(source_conninfo, dump_flags, folder, APPLICATION, Control())
+        # Under a name of its own, for it ends the sessions that have it: others' checks shall go on.
+        name = f"{APPLICATION} {uuid.uuid4().hex[:8]}"
+        source = examine_source(source_conninfo, dump_flags, folder, name, Control())
         outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
         session = outside or inside
         assert session is not None  # noqa: S101  one of the two, else it was raised
