@@ -17,6 +17,7 @@ from jobs.pgtools.progress import rate, seconds_left
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restore_log import RestoreErrors
 from jobs.pgtools.restore_progress import RestoreProgress
+from jobs.pgtools.restored import restored
 from jobs.pgtools.script.errors import Interrupted
 from jobs.pgtools.script.loader import Loader
 from jobs.pgtools.toolset import Toolset
@@ -38,6 +39,7 @@ class Load:
 
     contents: Contents
     flags: RestoreFlags
+    mode: str
     plan: Plan
     hold: Hold
     control: Control
@@ -119,7 +121,9 @@ class Load:
     def _begin(self, conninfo: Conninfo, total: int | None) -> None:
         self.conninfo, self.phase = conninfo, "restoring"
         self._heard = RestoreErrors(self.contents.toc)
-        self._progress = RestoreProgress(self.contents.toc, total)
+        toc, sizes = self.contents.toc, self.contents.sizes
+        coming = restored(toc, self.flags, self.mode).toc if toc is not None else None
+        self._progress = RestoreProgress(coming, total, sizes)
         self.control.check()
         self.hold.check()
 

@@ -113,8 +113,8 @@ def _written(
     wish = Wish(
         order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like, owner
     )
-    load = Load(contents, seen.flags, seen.plan, hold, control, None, warnings=seen.warnings)
-    tube.attach(load, order.mode)
+    load = Load(contents, seen.flags, order.mode, seen.plan, hold, control, None, warnings=seen.warnings)
+    tube.attach(load)
 
     def fill(place: Landing) -> None:
         tube.run(place.conninfo)

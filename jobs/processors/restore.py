@@ -88,7 +88,8 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
         return
     require_repeatable(order.row, contents, seen.facts, seen.flags, seen.plan)
     prepare(hold, seen, wanted, folder)
-    load = Load(contents, seen.flags, seen.plan, hold, control, stored.size, warnings=seen.warnings)
+    load = Load(contents, seen.flags, order.mode, seen.plan, hold, control, stored.size)
+    load.warnings = seen.warnings
     load.list_file = seen.list_file
     wish = Wish(
         order.mode,

@@ -34,9 +34,8 @@ class Room:
         if free < RESERVE_BYTES + count + LOOK_BYTES:
             raise JobFailed(
                 f"The artifact does not fit into the scratch folder {self.folder.parent} once it is "
-                "unpacked: "
-                f"{in_bytes(free)} are free there by now. Free space, or restore with jobs set to 1, which "
-                "streams the custom format. The target was not touched."
+                f"unpacked: {in_bytes(free)} are free there by now. Free space, or restore with jobs set "
+                "to 1, which streams the custom format. The target was not touched."
             )
         self._granted = LOOK_BYTES
 

@@ -100,8 +100,7 @@ class Checked:
             raise Changed(
                 f"{stored.store.name}, {stored.key} is not what was stored: {size} bytes with SHA-256 "
                 f"{sha256[:12]}…, recorded are {stored.size} bytes with {stored.sha256[:12]}…. It was "
-                "changed or "
-                "cut short; do not rely on it. Restore another backup or copy."
+                "changed or cut short; do not rely on it. Restore another backup or copy."
             )
 
 
@@ -146,6 +145,5 @@ def _require_size(stored: Stored) -> None:
     if size != stored.size:
         raise Changed(
             f"{stored.store.name}, {stored.key}: {size} bytes lie there, {stored.size} were stored. The "
-            "object was "
-            "changed or cut short; do not rely on it."
+            "object was changed or cut short; do not rely on it."
         )

@@ -86,9 +86,9 @@ def _swap_back(hold: Hold, row: Row) -> None:
         return
     if now != row.landed_oid or back is None or back != row.kept_oid:
         raise ServiceError(
-            f'The databases "{row.target_name}" and "{row.kept_name}" at {hold.conninfo.host_label} are not '
-            "those "
-            "that this job left there: somebody renamed, dropped or replaced them since. Nothing was done."
+            f'The databases "{row.target_name}" and "{row.kept_name}" at {hold.conninfo.host_label} are '
+            "not those that this job left there: somebody renamed, dropped or replaced them since. Nothing "
+            "was done."
         )
     aside = names.aside(row.target_name, "undone", datetime.now(UTC))
     hold.leave_inside()
@@ -112,9 +112,8 @@ def _drop(row: Row) -> None:
         found = hold.oid(row.kept_name)
         if found is not None and found != row.kept_oid:
             raise ServiceError(
-                f'"{row.kept_name}" at {hold.conninfo.host_label} is not the database that this job kept: it '
-                "was "
-                "left alone."
+                f'"{row.kept_name}" at {hold.conninfo.host_label} is not the database that this job kept: '
+                "it was left alone."
             )
         creation.drop(hold.orders, row.kept_name)
     row.kept_name = row.kept_oid = row.kept_until = None

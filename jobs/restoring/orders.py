@@ -128,6 +128,5 @@ def _require_one_owner(source: BackupJob | Upload, database: Database) -> None:
     if source.user_id != database.user_id:
         raise ServiceError(
             f"The database {database.name!r} belongs to another account than what is to be restored. "
-            "Register the "
-            "database for that account, too."
+            "Register the database for that account, too."
         )

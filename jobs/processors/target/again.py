@@ -22,9 +22,8 @@ def committed_before(
     if hold.inside is None or missing_relations(hold.inside, contents.toc, flags, row.mode):
         return None
     warning = (
-        "The worker was ended right after the restore was committed; another one found everything there. If "
-        "the "
-        "first queries are slow, run ANALYZE."
+        "The worker was ended right after the restore was committed; another one found everything there. "
+        "If the first queries are slow, run ANALYZE."
     )
     return Outcome({"warnings": [warning]})
 
@@ -44,8 +43,6 @@ def require_repeatable(
     )
     raise JobFailed(
         f"The worker was ended while it wrote into the target ({row.touched_at:%Y-%m-%d %H:%M} UTC): "
-        f"{state}. "
-        "Restoring a second time could double rows, so it was not tried. Look at the target, then re-run "
-        "this "
-        "job if it is needed."
+        f"{state}. Restoring a second time could double rows, so it was not tried. Look at the target, "
+        "then re-run this job if it is needed."
     )

@@ -151,8 +151,7 @@ def _clauses(wanted: Properties, major: int) -> sql.Composable:
     if provider != "libc" and major < (BUILTIN_SINCE if provider == "builtin" else PROVIDER_SINCE):
         raise JobFailed(
             f"The source's locale is of the provider {provider}, which PostgreSQL {major} does not have. "
-            "Create "
-            "a database by hand and restore into that."
+            "Create a database by hand and restore into that."
         )
     if provider != "libc":
         given.append(("LOCALE_PROVIDER", provider))

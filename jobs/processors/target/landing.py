@@ -99,8 +99,7 @@ def _take_place(
     if wish.mode == "new" and old is not None:
         raise JobFailed(
             f'A database called "{hold.name}" was created at {hold.conninfo.host_label} meanwhile. It was '
-            "left "
-            "alone. Choose another name, or replace it."
+            "left alone. Choose another name, or replace it."
         )
     renames = [Rename(name, hold.name)]
     columns: dict[str, Any] = {

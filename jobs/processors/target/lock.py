@@ -118,8 +118,7 @@ class Hold:
         if self.lost:
             raise JobFailed(
                 f'The session that held the lock on "{self.name}" at {self.conninfo.host_label} broke, so '
-                "this "
-                "job stopped writing. Was the server restarted? Look at the target, then run it again."
+                "this job stopped writing. Was the server restarted? Look at the target, then run it again."
             )
 
     def watch(self) -> None:

@@ -67,8 +67,7 @@ def _apply(
     texts = [entry.definition for entry in toc.entries if _is_wanted(entry, flags, mode)]
     if not texts:
         return []
-    name = '"' + toc.dbname.replace('"', '""') + '"'
-    script = f"\\connect {name}\n" + "\n".join(texts)
+    script = f"{_connect(toc.dbname)}\n" + "\n".join(texts)
     with hold.open(place.conninfo.dbname) as session:
         loader = Loader(
             session,
@@ -80,6 +79,12 @@ def _apply(
         )
         result = loader.run(iter([script.encode()]), before_commit=lambda: None)
     return [f"Of the database's own properties: {problem}" for problem in result.first]
+
+
+def _connect(name: str) -> str:
+    r"""Says whose properties follow. As pg_dump writes it: by itself "host=…" would be a whole address."""
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'").replace('"', '""')
+    return f"\\connect -reuse-previous=on \"dbname='{escaped}'\""
 
 
 def _silent(line: int, words: str) -> None:

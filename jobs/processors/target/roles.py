@@ -24,7 +24,7 @@ def create_missing(
     """Create what the target lacks; a line for each role, for the history. Raises `JobFailed`."""
     missing = needed(contents, flags, mode) - facts.roles
     told = []
-    for statement in statements_for(globals_sql, missing):
+    for statement in statements_for(globals_sql, missing, superuser=facts.superuser):
         try:
             session.execute(statement.sql.encode())
         except psycopg.errors.DuplicateObject:
@@ -33,10 +33,12 @@ def create_missing(
             raise
         except psycopg.Error as error:
             reason = str(error).strip().partition("\n")[0]
+            if statement.optional:
+                told.append(f'The role "{statement.role}" lacks a setting or membership: {reason}.')
+                continue
             raise JobFailed(
                 f'The role "{statement.role}" could not be created from the saved globals: {reason}. Create '
-                "it by "
-                "hand, or restore without owners and privileges."
+                "it by hand, or restore without owners and privileges."
             ) from error
         if statement.softened:
             told.append(f'The role "{statement.role}" was created without the rights of a superuser.')

@@ -59,6 +59,5 @@ def require_another(source: Source, hold: Hold) -> None:
         raise JobFailed(
             f'Source and target are the same database, "{source.facts.dbname}" at '
             f"{hold.conninfo.host_label}. Nothing was done. To have a copy on the same server, choose "
-            "another "
-            "name for it."
+            "another name for it."
         )

@@ -69,9 +69,8 @@ def _busy(names: Sequence[str], stubborn: Sequence[str], error: psycopg.Error) -
         else ""
     )
     return (
-        f"{_listed(names)} cannot be renamed: {_first_line(error)}.{who} Stop what uses it, or let the login "
-        "end "
-        "other sessions (GRANT pg_signal_backend), then run it again. Nothing was changed."
+        f"{_listed(names)} cannot be renamed: {_first_line(error)}.{who} Stop what uses it, or let the "
+        "login end other sessions (GRANT pg_signal_backend), then run it again. Nothing was changed."
     )
 
 

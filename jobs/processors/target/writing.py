@@ -38,7 +38,7 @@ def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: C
     clear_leftovers(hold, job)
     try:
         with explained(control, hold.conninfo.secrets), landing(hold, job, wish, control) as place:
-            columns = _fill(hold, place, wish.mode, load, fill, control)
+            columns = _fill(hold, place, load, fill, control)
     except JobFailed as failure:
         raise JobFailed(_with_damage(str(failure), wish, load), **(_told(load) | failure.values)) from failure
     except Stopped as stopped:
@@ -57,10 +57,10 @@ def resumed(hold: Hold, row: WritingRow, mode: str) -> Outcome | None:
     return Outcome(columns | {"warnings": [warning]})
 
 
-def _fill(hold: Hold, place: Landing, mode: str, load: Load, fill: Fill, control: Control) -> dict[str, Any]:
+def _fill(hold: Hold, place: Landing, load: Load, fill: Fill, control: Control) -> dict[str, Any]:
     fill(place)
     hold.check()
-    _require_complete(hold, place, load, mode)
+    _require_complete(hold, place, load)
     if load.flags.analyze:
         _analyze(hold, place, load, control)
     load.phase = "changing names" if place.beside else "done"
@@ -69,17 +69,16 @@ def _fill(hold: Hold, place: Landing, mode: str, load: Load, fill: Fill, control
     return columns
 
 
-def _require_complete(hold: Hold, place: Landing, load: Load, mode: str) -> None:
+def _require_complete(hold: Hold, place: Landing, load: Load) -> None:
     """pg_restore said that all went well; every table, view and sequence of its list must be there, too."""
     if load.contents.toc is None or load.errors:
         return
     with hold.open(place.conninfo.dbname) as session:
-        missing = missing_relations(session, load.contents.toc, load.flags, mode)
+        missing = missing_relations(session, load.contents.toc, load.flags, load.mode)
     if missing:
         raise JobFailed(
-            f"pg_restore ended well, but {len(missing)} objects of the archive are not in the database, such "
-            "as "
-            f"{', '.join(missing[:3])}."
+            f"pg_restore ended well, but {len(missing)} objects of the archive are not in the database, "
+            f"such as {', '.join(missing[:3])}."
         )
 
 
