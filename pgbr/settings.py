@@ -174,6 +174,8 @@ PURGE_DAYS = env.integer("PURGE_DAYS", 7, minimum=1)
 # queue -> the dotted path of its processor.
 PROCESSORS = {
     "backup": "jobs.processors.backup.BackupProcessor",
+    "restore": "jobs.processors.restore.RestoreProcessor",
+    "migration": "jobs.processors.migration.MigrationProcessor",
 }
 # (dotted path of a function without arguments, "fast" or "slow", seconds between two runs)
 UPKEEP_DUTIES = [
@@ -181,6 +183,7 @@ UPKEEP_DUTIES = [
     ("jobs.stores.follow_settings", "slow", 3600.0),
     ("jobs.queue.purge.purge_finished", "slow", 3600.0),
     ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
+    ("jobs.restoring.keeping.drop_expired", "slow", 3600.0),
     ("jobs.scratch.sweep_orphans", "slow", 60.0),
     ("jobs.uploads.sweep", "slow", 300.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),

@@ -127,7 +127,9 @@ def test_accepted_errors_complete_with_what_failed(restores: Restores, backup: B
     name = restores.target(server, "CREATE TABLE cache (other int)")
     flags = {"tables": ["cache", "empty"], "accept_errors": True}
     row = completed(restores.take(restores.at(server, name), backup, "existing", name, flags))
-    assert any("2 statements failed" in warning and "cache" in warning for warning in row.warnings), row.warnings
+    assert any("2 statements failed" in warning and "cache" in warning for warning in row.warnings), (
+        row.warnings
+    )
     assert number(server, name, "SELECT count(*) FROM pg_class WHERE relname = 'empty'") == 1
 
 
