@@ -17,7 +17,8 @@ UNION ALL SELECT 'view', oid::regclass::text, pg_get_viewdef(oid) FROM relations
 UNION ALL SELECT 'sequence', seqrelid::regclass::text, concat_ws(' ', seqtypid::regtype, seqstart, seqincrement, seqmin,
     seqmax, seqcache, seqcycle) FROM pg_sequence
 UNION ALL SELECT 'trigger', tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
-UNION ALL SELECT 'rule', rulename, pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class IN (SELECT oid FROM relations)
+UNION ALL SELECT 'rule', ev_class::regclass || '.' || rulename, pg_get_ruledef(oid) FROM pg_rewrite
+    WHERE ev_class IN (SELECT oid FROM relations)
 UNION ALL SELECT 'policy', polname, concat_ws(' ', polcmd, polroles::regrole[], pg_get_expr(polqual, polrelid)) FROM pg_policy
 UNION ALL SELECT 'routine', oid::regprocedure::text, CASE WHEN prokind = 'a' THEN 'aggregate' ELSE pg_get_functiondef(oid) END
     || {proacl} FROM pg_proc WHERE pronamespace IN (SELECT oid FROM ours)

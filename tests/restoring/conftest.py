@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
@@ -107,6 +107,14 @@ class Restores:
         from jobs.uploads import receive
 
         return receive(self.backups.user, name, iter([content]), len(content))
+
+
+Row = TypeVar("Row", RestoreJob, MigrationJob)
+
+
+def completed(row: Row) -> Row:
+    assert (row.status, row.error) == ("completed", None)
+    return row
 
 
 def databases(server: servers.TestServer) -> set[str]:
