@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,21 @@ class Stored:
         return self.store.read(self.key, start, stop=stop)
 
     def contents(self, *, stop: Stop = never) -> Contents:
-        """What it holds, from its beginning. Raises `StoreError`, `PgToolsError`."""
-        return inspect(lambda start: self.read(start, stop=stop), self.size, stop=stop)
+        """What it holds, from its beginning. Raises `StoreError`, `PgToolsError`.
+
+        A dump that was streamed does not say how large its parts are; the manifest knows the tables.
+        """
+        found = inspect(lambda start: self.read(start, stop=stop), self.size, stop=stop)
+        if found.toc is None or found.sizes:
+            return found
+        known = self.database.get("table_bytes")
+        weights = known if isinstance(known, dict) else {}
+        sizes = {
+            entry.dump_id: weights[name]
+            for entry in found.toc.entries
+            if entry.has_data and (name := f"{entry.schema}.{entry.name}") in weights
+        }
+        return replace(found, sizes=sizes)
 
     def globals_sql(self) -> bytes:
         """The server's roles as saved beside it. Raises `StoreError` when they are not what was stored."""
