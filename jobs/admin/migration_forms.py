@@ -52,8 +52,10 @@ class EndForm(forms.Form):
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.request = request
+        user = account(request)
         self.fields["database"] = DatabaseChoice(
-            visible_to(account(request), Database.objects.order_by("name")),
+            visible_to(user, Database.objects.select_related("user").order_by("name")),
+            whose=user.pk,
             label="Database",
             required=False,
             empty_label="another one, by its URL",

@@ -111,7 +111,7 @@ class Flow(ABC):
         if kind == "preset":
             values = self._entered()
             values["options"] = with_preset(values["options"], what)
-            return self.show(self.make(initial=values))
+            return self._filled(values, check=bool(self.request.POST.get("checked")))
         made = self.make(self.request.POST)
         if not self._valid(made):
             return self.show(made)
@@ -126,11 +126,14 @@ class Flow(ABC):
 
     def _first(self) -> HttpResponseBase:
         """`?check=1` checks what the page begins with at once."""
-        made = self.make(initial=self.initial())
-        if not self.request.GET.get("check"):
+        return self._filled(self.initial(), check=bool(self.request.GET.get("check")))
+
+    def _filled(self, values: Initial, *, check: bool) -> HttpResponseBase:
+        made = self.make(initial=values)
+        if not check:
             return self.show(made)
-        values = {bound.html_name: bound.value() for form in made.values() for bound in form}
-        bound = self.make({name: value for name, value in values.items() if value is not None})
+        sent = {bound.html_name: bound.value() for form in made.values() for bound in form}
+        bound = self.make({name: value for name, value in sent.items() if value is not None})
         return self._check(bound) if self._valid(bound) else self.show(made)
 
     def _check(self, made: Forms, *notes: str) -> HttpResponseBase:

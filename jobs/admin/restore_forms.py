@@ -79,10 +79,17 @@ else:
 
 
 class DatabaseChoice(DatabaseField):
+    """`whose`: the account that is not told which databases are its own; None: all are of one account."""
+
+    def __init__(self, *args: Any, whose: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.whose = whose
+
     def label_from_instance(self, obj: Database) -> str:
         facts = obj.facts if isinstance(obj.facts, dict) else {}
         where = f" at {facts['host']}" if facts.get("host") else ""
-        return f"{obj.name}{where}{' (protected)' if obj.protected else ''}"
+        owner = f" of {obj.user}" if self.whose not in (None, obj.user_id) else ""
+        return f"{obj.name}{owner}{where}{' (protected)' if obj.protected else ''}"
 
 
 class LandingForm(forms.Form):

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from jobs.admin import formats, restore_detail
@@ -23,9 +22,6 @@ class RestoreAdmin(WritingAdmin[RestoreJob]):
     list_filter = ["status", DatabaseFilter, "mode", ("created_at", DateFilter)]
     search_fields = ["id", "database_name", "target_name", "source_name", "error"]
     search_help_text = "Part of an id, a database's or a source's name, or an error."
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[RestoreJob]:
-        return super().get_queryset(request).select_related("backup", "upload").defer("backup__log")
 
     @admin.display(description="into", ordering="database_name")
     def about(self, row: RestoreJob) -> str:

@@ -78,6 +78,7 @@ def test_texts_of_servers_and_tools_are_escaped(shop: Shop) -> None:
     named = {"source_database_name": HOSTILE, "target_database_name": HOSTILE}
     for status in ("failed", "running", "completed"):
         columns |= {"status": status, "started_at": timezone.now()}
+        columns |= {"completed_at": None if status == "running" else timezone.now()}
         row = shop.restored(source_name=HOSTILE, **columns)
         moved = MigrationJob.objects.create(user=shop.user, **named, **columns)
         urls = [step(one, name) for one in (row, moved) for name in ("change", "undo", "drop")]

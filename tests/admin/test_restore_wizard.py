@@ -127,6 +127,13 @@ def test_presets_fill_the_form_and_keep_the_rest(shop: Shop) -> None:
     assert shop.jobs() == []
 
 
+def test_a_preset_chosen_after_the_check_is_checked_at_once(shop: Shop) -> None:
+    form = checked(shop, mode="new", name="fresh")
+    other = Form(page_of(shop.client, shop.restore, form.sent("preset:other")))
+    shop.client.post(shop.restore, other.sent("go"))
+    assert [job.payload["flags"] for job in shop.jobs()] == [{"no_owner": True, "no_privileges": True}]
+
+
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"data_only": "on", "schema_only": "on"}, "exclude each other"),
     ({"tables": '"open'}, "double quote that is not closed"),
@@ -168,11 +175,13 @@ def test_an_earlier_restore_is_run_with_changes(shop: Shop) -> None:
     assert (sent["keep_days"], sent["name"]) == (["0"], [shop.name])
 
 
-def test_an_upload_names_no_target_by_itself(shop: Shop, ada: Belongings) -> None:
+def test_an_upload_names_no_target_by_itself(shop: Shop, ada: Belongings, eve: Belongings) -> None:
     upload = Upload.objects.create(
         user=ada.user, name="<b>x</b>.sql", storage=ada.storage, storage_key="k", state="good",
         facts={"format": "plain", "in_words": "<i>plain</i> SQL"},
     )  # fmt: skip
+    for step in ("restore", "contents"):
+        assert eve.client.get(f"/admin/jobs/upload/{upload.pk}/{step}/").status_code == 404
     page = page_of(ada.client, f"/admin/jobs/upload/{upload.pk}/restore/")
     assert Form(page).sent()["database"] == [""]
     assert "<b>x" not in page

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from jobs.databases import register
-from jobs.models import BackupJob, Storage, WorkerProcess
+from jobs.models import BackupJob, MigrationJob, RestoreJob, Storage, WorkerProcess
 from jobs.services import enqueue_backup
 from jobs.stores import follow_settings
 from tests.admin.conftest import Belongings, stored_backup
@@ -38,6 +39,14 @@ def full_instance(site: Site, tmp_path: Path) -> Belongings:
             user=root, database=database, database_name=NAME, status=status, error=ERROR, log=ERROR * 20,
             warnings=[ERROR], started_at=backup.started_at, progress={"share": 0.4, "table": NAME},
         )  # fmt: skip
+        written: dict[str, Any] = {
+            "user": root, "status": status, "error": ERROR, "log": ERROR, "warnings": [ERROR],
+            "mode": "replace", "target_name": NAME, "kept_name": NAME,
+            "progress": {"share": 0.4, "table": NAME}, "started_at": backup.started_at,
+            "completed_at": backup.started_at,
+        }  # fmt: skip
+        RestoreJob.objects.create(database=database, database_name=NAME, backup=backup, **written)
+        MigrationJob.objects.create(source_database_name=NAME, target_database_name=NAME, **written)
     WorkerProcess.objects.create(name="host:1:" + "f" * 60, host="host", pid=1, role="backup", concurrency=5)
     waiting = root.queuedjob_set.get(pk=job)
     return Belongings(root, None, database, storage, backup, waiting)  # type: ignore[arg-type]
@@ -47,6 +56,8 @@ def urls_of(full: Belongings) -> dict[str, str]:
     jobs, failed = "/admin/jobs", BackupJob.objects.get(status="failed")
     running = BackupJob.objects.get(status="running")
     database, backup = f"{jobs}/database/{full.database.pk}", f"{jobs}/backupjob/{full.backup.pk}"
+    restore = f"{jobs}/restorejob/{RestoreJob.objects.get(status='failed').pk}"
+    migration = f"{jobs}/migrationjob/{MigrationJob.objects.get(status='running').pk}"
     return {
         "home": "/admin/",
         "databases": f"{jobs}/database/",
@@ -59,6 +70,15 @@ def urls_of(full: Belongings) -> dict[str, str]:
         "backup-failed": f"{jobs}/backupjob/{failed.pk}/change/",
         "backup-running": f"{jobs}/backupjob/{running.pk}/change/",
         "backup-delete": f"{backup}/delete/",
+        "backup-restore": f"{backup}/restore/",
+        "backup-contents": f"{backup}/contents/",
+        "restores": f"{jobs}/restorejob/",
+        "restore": f"{restore}/change/",
+        "restore-undo": f"{restore}/undo/",
+        "restore-drop": f"{restore}/drop/",
+        "migrations": f"{jobs}/migrationjob/",
+        "migration": f"{migration}/change/",
+        "migrate": f"{jobs}/migrationjob/add/?source={full.database.pk}",
         "storages": f"{jobs}/storage/",
         "storage": f"{jobs}/storage/{full.storage.pk}/change/",
         "storage-add": f"{jobs}/storage/add/",
