@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from jobs.models.queue import QueueStatus
 from jobs.services import NotFound, visible_to
 
 WAITING = {QueueStatus.PENDING.value: Status.PENDING.value, QueueStatus.ACTIVE.value: Status.RUNNING.value}
+MOST_WARNINGS = 20
 KEYS = (
     "id", "queue", "status", "database", "size", "sha256", "storage_key", "error",
     "created_at", "started_at", "completed_at",
@@ -43,6 +44,7 @@ class JobView:
     started_at: datetime | None = None
     completed_at: datetime | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
     @property
     def ended(self) -> bool:
@@ -68,6 +70,9 @@ class JobView:
         if self.storage_key:
             lines += [f"  size    {size(self.size)}", f"  sha256  {self.sha256}"]
             lines += [f"  key     {printable(self.storage_key)}"]
+        lines += [f"  warning: {printable(words)}" for words in self.warnings[:MOST_WARNINGS]]
+        if len(self.warnings) > MOST_WARNINGS:
+            lines += [f"  … and {len(self.warnings) - MOST_WARNINGS} more warnings"]
         return "\n".join(lines)
 
 
@@ -141,6 +146,7 @@ def _from_history(queue: str, row: HistoryRow) -> JobView:
         started_at=row.started_at,
         completed_at=row.completed_at,
         progress=row.progress if isinstance(row.progress, dict) else {},
+        warnings=[str(words) for words in row.warnings] if isinstance(row.warnings, list) else (),
     )
 
 
