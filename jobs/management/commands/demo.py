@@ -13,8 +13,11 @@ from jobs.management.cli import PgbrCommand
 from jobs.management.demo import compare, sample, steps
 from jobs.management.demo.compare import TableLine
 from jobs.management.demo.sample import COPY, SOURCE, DemoFailed, Server
+from jobs.management.demo.worker import working
 from jobs.management.text import between, columns, size
-from jobs.models import BackupJob
+from jobs.models import BackupJob, RestoreJob
+from jobs.pgtools.errors import PgToolsError
+from jobs.services import ServiceError
 from jobs.storage.base import StoreError
 from pgbr.embedded import LocalServerError
 
@@ -30,7 +33,7 @@ class Command(PgbrCommand):
     def handle(self, **_: Any) -> None:
         try:
             same = self._run()
-        except (DemoFailed, LocalServerError, StoreError, psycopg.Error) as error:
+        except (DemoFailed, LocalServerError, ServiceError, PgToolsError, StoreError, psycopg.Error) as error:
             self.stderr.write(f"The demo failed: {error}")
             raise SystemExit(1) from error
         if not same:
@@ -44,20 +47,21 @@ class Command(PgbrCommand):
         with sample.prepared(settings.PGBR_HOME) as server:
             database = steps.registered(user, server)
             self._step("backing it up through the queue and a worker")
-            backup = steps.back_up(database, user)
-            self._step("restoring the artifact with pg_restore, and comparing")
-            steps.restore(backup, database, server)
-            return self._compare(backup, server)
+            with working("backup", "restore") as worker:
+                backup = steps.back_up(database, user, worker)
+                self._step("restoring that in the same way, and comparing")
+                restore = steps.restore(backup, database, user, server, worker)
+            return self._compare(backup, restore, server)
 
     def _step(self, words: str) -> None:
         self.say(f"... {words}")
         self.stdout.flush()
 
-    def _compare(self, backup: BackupJob, server: Server) -> bool:
+    def _compare(self, backup: BackupJob, restore: RestoreJob, server: Server) -> bool:
         with sample.connect(server.of_role(SOURCE)) as ours, sample.connect(server.of_role(COPY)) as theirs:
             tables = compare.tables(ours, theirs)
             definitions = compare.definitions(ours, theirs)
-        self._describe(backup, server)
+        self._describe(backup, restore, server)
         self.say("")
         self._table(tables)
         for kind, (count, same) in definitions.items():
@@ -66,7 +70,7 @@ class Command(PgbrCommand):
         alike = [table.same for table in tables] + [same for _, same in definitions.values()]
         return bool(tables) and all(alike)
 
-    def _describe(self, backup: BackupJob, server: Server) -> None:
+    def _describe(self, backup: BackupJob, restore: RestoreJob, server: Server) -> None:
         copy = backup.copies.select_related("storage").get(is_first=True)
         place = copy.storage.folder or f"{copy.storage.endpoint or 'S3'} {copy.storage.bucket}"
         source = server.of_role(SOURCE)
@@ -76,7 +80,8 @@ class Command(PgbrCommand):
         self.say(f"lies in   {place}")
         self.say(f"          {backup.storage_key} (beside it its manifest, .json)")
         self.say(f"source    {source.dbname}, owned by {source.user}, at 127.0.0.1:{source.port}")
-        self.say(f"copy      {COPY} on the same server")
+        self.say(f"restore   {restore.id}, completed in {between(restore.started_at, restore.completed_at)}")
+        self.say(f"copy      {COPY} on the same server ({restore.mode})")
 
     def _table(self, tables: Sequence[TableLine]) -> None:
         lines = [

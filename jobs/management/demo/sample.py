@@ -43,7 +43,7 @@ class Server:
 
 @contextmanager
 def prepared(home: Path) -> Iterator[Server]:
-    """The server with the sample database complete and an empty one for the copy. One demo at a time."""
+    """The server with the sample database complete, and a role that may make the copy. One demo at a time."""
     server = Server(embedded.superuser(home), secrets.token_urlsafe(24))
     with connect(server.superuser) as session:
         if _value(session, "SELECT pg_try_advisory_lock(%s)", LOCK) is not True:
@@ -53,8 +53,19 @@ def prepared(home: Path) -> Iterator[Server]:
             _make_database(session, SOURCE)
             _fill(server)
             session.execute(_about("COMMENT ON DATABASE {} IS {}", SOURCE, sql.Literal(COMPLETE)))
-        _make_database(session, COPY)
+        _refuse_stranger(session, COPY)
         yield server
+
+
+def is_there(server: Server, name: str) -> bool:
+    with connect(server.superuser) as session:
+        return _value(session, OWNER_OF, name) is not None
+
+
+def close_to_public(server: Server, name: str) -> None:
+    """Only its owner's role may connect."""
+    with connect(server.superuser) as session:
+        session.execute(_about("REVOKE ALL ON DATABASE {} FROM PUBLIC", name))
 
 
 COMMENT_OF = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s"
@@ -77,16 +88,20 @@ def _make_role(session: Session, password: str) -> None:
     encrypted = session.pgconn.encrypt_password(password.encode(), ROLE.encode(), b"scram-sha-256").decode()
     if _value(session, "SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE) is None:
         session.execute(_about("CREATE ROLE {}", ROLE))
-    rights = "ALTER ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {}"
+    rights = "ALTER ROLE {} LOGIN NOSUPERUSER CREATEDB NOCREATEROLE PASSWORD {}"
     session.execute(_about(rights, ROLE, sql.Literal(encrypted)))
 
 
-def _make_database(session: Session, name: str) -> None:
+def _refuse_stranger(session: Session, name: str) -> None:
     owner = _value(session, OWNER_OF, name)
     if owner not in (None, ROLE):
         raise DemoFailed(
             f"The database {name} of the embedded server belongs to {owner}: it was not touched."
         )
+
+
+def _make_database(session: Session, name: str) -> None:
+    _refuse_stranger(session, name)
     session.execute(_about("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
     session.execute(_about("CREATE DATABASE {} OWNER {} TEMPLATE template0", name, sql.Identifier(ROLE)))
     session.execute(_about("REVOKE ALL ON DATABASE {} FROM PUBLIC", name))
