@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from .archive.entry import Entry
-from .archive.select import EXTENSION_COMMENTS, selection
+from .archive.select import EXTENSION_COMMENTS, Selection, selection
 from .archive.toc import Toc
 from .restore_flags import RestoreFlags
 
@@ -37,12 +37,40 @@ class Restored:
     missing: list[str] = field(default_factory=list)
 
 
-def restored(toc: Toc, flags: RestoreFlags, mode: str) -> Restored:
-    """Into a database with data what chosen objects need is not brought along: it is there. Raises
-    InvalidFlags for a pattern that cannot be used."""
-    if not (flags.selects or flags.no_extension_comments):
+def restored(toc: Toc, flags: RestoreFlags, mode: str, assumable: frozenset[str] | None = None) -> Restored:
+    """Into a database with data what chosen objects need is not brought along: it is there. `assumable`: the
+    roles that the login may give objects to, None: all. Raises InvalidFlags for a pattern that cannot be
+    used."""
+    kept = foreign_public(toc, flags, assumable)
+    if not (flags.selects or flags.no_extension_comments or kept):
         return Restored(replace(toc, entries=tuple(_by_switches(toc.entries, flags))))
-    picked = selection(
+    picked = _picked(toc, flags, mode)
+    ids = tuple(dump_id for dump_id in picked.ids if dump_id not in kept)
+    entries = tuple(toc.by_id[dump_id] for dump_id in ids)
+    left = replace(toc, entries=tuple(_by_switches(entries, flags)))
+    return Restored(left, ids, picked.unmatched, picked.missing)
+
+
+def foreign_public(toc: Toc, flags: RestoreFlags, assumable: frozenset[str] | None) -> dict[int, str]:
+    """Id and owner of the archive's entry of the schema public, if the login may not give it to that owner.
+
+    Every database has that schema, and the entry does nothing but set its owner: of servers before 15 it is a
+    superuser, of whom nobody thinks when a database moves to another server.
+    """
+    if assumable is None or not flags.restores_owners:
+        return {}
+    return {
+        entry.dump_id: entry.owner
+        for entry in toc.entries
+        if (entry.kind, entry.name) == ("SCHEMA", "public")
+        and entry.owner not in assumable | {"pg_database_owner"}
+    }
+
+
+def _picked(toc: Toc, flags: RestoreFlags, mode: str) -> Selection:
+    if not (flags.selects or flags.no_extension_comments):
+        return Selection(tuple(entry.dump_id for entry in toc.entries), [], [])
+    return selection(
         toc,
         schemas=flags.schemas,
         exclude_schemas=flags.exclude_schemas,
@@ -51,9 +79,6 @@ def restored(toc: Toc, flags: RestoreFlags, mode: str) -> Restored:
         without=frozenset({EXTENSION_COMMENTS} if flags.no_extension_comments else ()),
         needed=mode != "existing",
     )
-    entries = tuple(toc.by_id[dump_id] for dump_id in picked.ids)
-    left = replace(toc, entries=tuple(_by_switches(entries, flags)))
-    return Restored(left, picked.ids, picked.unmatched, picked.missing)
 
 
 def roles_of(toc: Toc, flags: RestoreFlags) -> tuple[set[str], set[str]]:

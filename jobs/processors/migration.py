@@ -114,7 +114,7 @@ def _written(
         order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like, owner
     )
     load = Load(contents, seen.flags, order.mode, seen.plan, hold, control, None, warnings=seen.warnings)
-    tube.attach(load)
+    tube.attach(load, seen.facts.assumable)
 
     def fill(place: Landing) -> None:
         tube.run(place.conninfo)

@@ -82,8 +82,8 @@ class Pipe:
             raise JobFailed(f"The missing roles cannot be created. {warning}")
         return sql
 
-    def attach(self, load: Load) -> None:
-        self._load = load
+    def attach(self, load: Load, assumable: frozenset[str]) -> None:
+        self._load, self._assumable = load, assumable
 
     def stage(self) -> None:
         """Dump into a directory first, if that was asked for; the target is not touched meanwhile."""
@@ -157,7 +157,9 @@ class Pipe:
         """The dump's own list: its numbers are not the outline's."""
         load = self._load
         load.contents = replace(load.contents, toc=parse_toc(read))
-        load.list_file = list_file(load.contents.toc, load.flags, load.mode, load.hold.folder, load.warnings)
+        load.list_file = list_file(
+            load.contents.toc, load.flags, load.mode, self._assumable, load.hold.folder, load.warnings
+        )
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in self._load.counted(chunks):

@@ -9,7 +9,7 @@ from jobs.pgtools.archive.toc import Toc
 from jobs.pgtools.errors import InvalidFlags, NoClientTools
 from jobs.pgtools.restore_client import choose_client, through_sql
 from jobs.pgtools.restore_flags import RestoreFlags
-from jobs.pgtools.restored import locks_of, restored, roles_of
+from jobs.pgtools.restored import foreign_public, locks_of, restored, roles_of
 from jobs.pgtools.target import TargetFacts
 from jobs.pgtools.toolset import Toolset
 from jobs.processors.finding import Finding, Level, counted, listed, quoted
@@ -66,7 +66,7 @@ def about_contents(
     toc: Toc, facts: TargetFacts, flags: RestoreFlags, mode: str, *, has_globals: bool
 ) -> Iterator[Finding]:
     try:
-        coming = restored(toc, flags, mode)
+        coming = restored(toc, flags, mode, facts.assumable)
     except InvalidFlags as error:
         yield Finding("stop", str(error).rstrip("."))
         return
@@ -77,6 +77,7 @@ def about_contents(
             remedy="Correct the pattern; names with upper-case letters need double quotes in it.",
         )
     yield from _lacking(coming.missing, facts, mode)
+    yield from _foreign_public(toc, facts, flags)
     owners, named = roles_of(coming.toc, flags)
     yield from _missing_roles(owners | named, facts, flags, has_globals=has_globals)
     yield from _unassumable(owners, facts, flags)
@@ -98,6 +99,15 @@ def _lacking(missing: Sequence[str], facts: TargetFacts, mode: str) -> Iterator[
         )
     elif missing:
         yield from (Finding("warn", sentence.rstrip(".")) for sentence in missing)
+
+
+def _foreign_public(toc: Toc, facts: TargetFacts, flags: RestoreFlags) -> Iterator[Finding]:
+    for owner in foreign_public(toc, flags, facts.assumable).values():
+        yield Finding(
+            "ok",
+            "The schema public keeps the owner that it has in the target",
+            f'In the source it belonged to "{owner}", to whom the login "{facts.user}" may not give it.',
+        )
 
 
 def failing(flags: RestoreFlags) -> Level:

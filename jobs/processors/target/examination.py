@@ -108,7 +108,10 @@ def prepare(hold: Hold, seen: Examined, wanted: Wanted, folder: Path) -> None:
             orders, wanted.contents, seen.facts, wanted.flags, wanted.mode, wanted.globals_sql()
         )
     if not wanted.streamed:
-        seen.list_file = list_file(wanted.contents.toc, wanted.flags, wanted.mode, folder, seen.warnings)
+        assumable = seen.facts.assumable
+        seen.list_file = list_file(
+            wanted.contents.toc, wanted.flags, wanted.mode, assumable, folder, seen.warnings
+        )
 
 
 def _client(wanted: Wanted, facts: TargetFacts, tools: Sequence[Toolset]) -> Toolset | None:
@@ -129,13 +132,18 @@ def _needed(wanted: Wanted) -> int:
 
 
 def list_file(
-    toc: Toc | None, flags: RestoreFlags, mode: str, folder: Path, warnings: list[str]
+    toc: Toc | None,
+    flags: RestoreFlags,
+    mode: str,
+    assumable: frozenset[str],
+    folder: Path,
+    warnings: list[str],
 ) -> Path | None:
     """What of the archive is to be restored, for `pg_restore --use-list`; None: all of it. Raises `JobFailed`
     for a pattern that matches nothing."""
     if toc is None:
         return None
-    chosen = restored(toc, flags, mode)
+    chosen = restored(toc, flags, mode, assumable)
     if chosen.unmatched:
         raise JobFailed(
             f"Nothing in the archive matches {', '.join(chosen.unmatched)}. Names with upper-case letters "

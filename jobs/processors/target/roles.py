@@ -22,7 +22,7 @@ def create_missing(
     globals_sql: bytes,
 ) -> list[str]:
     """Create what the target lacks; a line for each role, for the history. Raises `JobFailed`."""
-    missing = needed(contents, flags, mode) - facts.roles
+    missing = needed(contents, flags, mode, facts.assumable) - facts.roles
     told = []
     for statement in statements_for(globals_sql, missing, superuser=facts.superuser):
         try:
@@ -45,9 +45,9 @@ def create_missing(
     return [*(f'The role "{role}" was created from the saved globals.' for role in sorted(missing)), *told]
 
 
-def needed(contents: Contents, flags: RestoreFlags, mode: str) -> set[str]:
+def needed(contents: Contents, flags: RestoreFlags, mode: str, assumable: frozenset[str]) -> set[str]:
     """Roles that must exist for a restore with these flags."""
     if contents.toc is None:
         return set()
-    owners, named = roles_of(restored(contents.toc, flags, mode).toc, flags)
+    owners, named = roles_of(restored(contents.toc, flags, mode, assumable).toc, flags)
     return owners | named
