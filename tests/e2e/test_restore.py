@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from jobs.databases import register
-from jobs.models import BackupJob, RestoreJob
+from jobs.models import BackupJob, MigrationJob, RestoreJob
 from jobs.services import enqueue_backup
 from tests import sample, servers
 from tests.e2e.conftest import OpenPage, Site
@@ -56,7 +56,7 @@ def shot(page: Page, name: str, scheme: str, width: int) -> None:
         page.screenshot(path=f"{shots}/night-{name}-{scheme}-{width}.png", full_page=True)
 
 
-def completed(page: Page, row: RestoreJob) -> bool:
+def completed(page: Page, row: RestoreJob | MigrationJob) -> bool:
     page.reload()
     row.refresh_from_db()
     assert row.status != "failed", row.error
@@ -99,3 +99,41 @@ def test_a_damaged_database_is_restored_in_three_steps_and_the_restore_undone(
     page.goto("/admin/jobs/restorejob/")
     shot(page, "kept", scheme, width)
     expect(page.get_by_text("Replaced databases that are kept")).to_be_visible()
+
+
+def test_a_table_is_picked_into_a_scratch_database_and_a_database_is_migrated(
+    site: Site, open_page: OpenPage, start_worker: Any, url: str
+) -> None:
+    root = User.objects.create_superuser("root", password=PASSWORD)
+    database = register(root, "shop", url, by=root)
+    start_worker()
+    enqueue_backup(database, {}, by=root)
+    until(lambda: BackupJob.objects.filter(status="completed").exists(), "the backup is made", seconds=60)
+    page = open_page(390, "light")
+    log_in(page)
+    page.goto(f"/admin/jobs/backupjob/{BackupJob.objects.get().pk}/change/")
+    page.get_by_role("link", name="Contents").click()
+    page.get_by_label("items", exact=True).check()
+    page.get_by_role("button", name="Restore the chosen into a new database").click()
+    scratch = f"{url.rpartition('/')[2].replace('%20', ' ')} picked"  # dropped with the rest
+    page.get_by_label("Name of the database there").fill(scratch)
+    go(page, "Restore")
+    row = until(lambda: RestoreJob.objects.first(), "the restore begins", seconds=30)
+    assert row is not None
+    until(lambda: completed(page, row), "the table is restored", seconds=60)
+    assert count(servers.get(17).superuser_url(scratch)) == 1000
+
+    page.goto(f"/admin/jobs/migrationjob/add/?source={database.pk}")
+    page.locator("#id_target-url").fill(servers.get(17).superuser_url())
+    page.get_by_label("A new database").check()
+    page.get_by_label("Name of the database there").fill(f"{scratch} moved")
+    go(page, "Migrate")
+    until(lambda: completed(page, MigrationJob.objects.get()), "the migration is done", seconds=60)
+    assert count(servers.get(17).superuser_url(f"{scratch} moved")) == 1000
+    expect(page.get_by_text("Replaced databases")).to_have_count(0)
+
+
+def go(page: Page, button: str) -> None:
+    page.locator(".submit-bar").get_by_role("button", name="Check").click()
+    page.get_by_role("button", name=button, exact=True).click()
+    expect(page.get_by_text("is queued.")).to_be_visible()
