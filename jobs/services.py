@@ -14,19 +14,9 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db import models, transaction
 
-from jobs.models import (
-    ActivityEvent,
-    BackupCopy,
-    BackupJob,
-    Database,
-    MigrationJob,
-    QueuedJob,
-    RestoreJob,
-    Storage,
-)
+from jobs.models import ActivityEvent, Database, QueuedJob, Storage
 from jobs.models.activity import TimelineEvent
 from jobs.models.base import Queue
-from jobs.models.history import HISTORY, HistoryRow
 from jobs.pgtools.flags import DumpFlags
 from jobs.queue import cancel as queue_cancel
 from jobs.queue.timeline import note
@@ -120,57 +110,6 @@ def cancel_job(job_id: UUID, *, by: User) -> str:
         raise ServiceError(f"Job {job_id} has ended already: {job.status}.")
     record(by, "cancel", job)
     return outcome
-
-
-@transaction.atomic
-def rerun_job(job_id: UUID, *, by: User) -> UUID:
-    """A new job with the payload of an old one; its id. Raises `NotFound` or `ServiceError`."""
-    from jobs import restoring  # which needs this module
-
-    row = _history(job_id, by)
-    if row.status in {"pending", "running"}:
-        raise ServiceError(f"Job {job_id} has not ended yet: cancel it first, or wait.")
-    if isinstance(row, RestoreJob):
-        return restoring.rerun_restore(row, by=by)
-    if isinstance(row, MigrationJob):
-        return restoring.rerun_migration(row, by=by)
-    assert isinstance(row, BackupJob)  # noqa: S101  there are three histories
-    database = row.database
-    if database is None:
-        raise ServiceError(f"The database {row.database_name!r} of job {job_id} is not registered any more.")
-    return enqueue_backup(database, row.flags, by=by, storage=_storage_of(row, database))
-
-
-def _storage_of(row: BackupJob, database: Database) -> Storage | None:
-    """The storage an old job was told to use; None: as the database has it now."""
-    wanted = _chosen_storage(row.id)
-    if wanted is None:
-        return None
-    found = usable_by(database.user).filter(id=wanted).first()
-    if found is None:
-        raise ServiceError(
-            f"The storage that job {row.id} was told to use does not exist any more: back up "
-            f"{database.name!r} anew and choose another one."
-        )
-    return found
-
-
-def _chosen_storage(job_id: UUID) -> UUID | None:
-    queued = QueuedJob.objects.filter(id=job_id).values_list("payload", flat=True)
-    if not queued:  # purged by now: the artifact still lies where it was put
-        return BackupCopy.objects.filter(backup_id=job_id).values_list("storage_id", flat=True).first()
-    try:
-        return UUID(str(queued[0]["storage_id"]))
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _history(job_id: UUID, by: User) -> HistoryRow:
-    for model in HISTORY.values():
-        row = model.objects.filter(id=job_id).first()
-        if row is not None and (by.is_superuser or row.user_id == by.pk):
-            return row
-    raise NotFound(f"No job {job_id} is in the history.")
 
 
 def record(by: User, action: str, subject: models.Model, **detail: Any) -> None:

@@ -18,7 +18,8 @@ from jobs.admin import formats
 from jobs.admin.base import ReadOnlyAdmin, account
 from jobs.admin.pages import REFUSALS, for_each, step
 from jobs.models import HistoryRow, QueuedJob, TimelineLine
-from jobs.services import cancel_job, rerun_job, visible_to
+from jobs.rerunning import rerun_job
+from jobs.services import cancel_job, visible_to
 
 Row = TypeVar("Row", bound=HistoryRow)
 

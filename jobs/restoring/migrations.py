@@ -41,17 +41,19 @@ class MigrationOrder:
 
 
 @transaction.atomic
-def enqueue_migration(order: MigrationOrder, *, by: User) -> UUID:
-    """Queue it; the job's id. It belongs to the owner of the registered databases, else to `by`.
+def enqueue_migration(order: MigrationOrder, *, by: User, owner: User | None = None) -> UUID:
+    """Queue it; the job's id. It belongs to `owner`, else to that of the registered databases, else to `by`.
 
     URLs are sealed in the history row, which is made here. Raises `InvalidFlags` with every problem,
     `InvalidConninfo`, `NotFound`, `ServiceError`.
     """
-    source, target = ends(order, by)
+    owner = owner or _owner(order, by)
+    if any(isinstance(end, Database) and end.user_id != owner.pk for end in (order.source, order.target)):
+        raise ServiceError("Source and target belong to different accounts. Register both for one account.")
+    source, target = ends(order, by, owner)
     require_target(order.mode, order.target_name)
     flags = _flags(order)
     refuse_protected(target, order.target_name)
-    owner = _owner(order, by)
     payload = {"mode": order.mode, "target_name": order.target_name, "flags": flags}
     payload |= _named("source", order.source, source) | _named("target", order.target, target)
     job_id = enqueue(Queue.MIGRATION, owner.pk, payload)
@@ -81,27 +83,27 @@ def rerun_migration(row: MigrationJob, *, by: User) -> UUID:
         flags.get("restore", {}),
         flags.get("staged") is True,
     )
-    return enqueue_migration(order, by=by)
+    return enqueue_migration(order, by=by, owner=row.user)
 
 
-def ends(order: MigrationOrder, by: User) -> tuple[Conninfo, Conninfo]:
+def ends(order: MigrationOrder, by: User, owner: User | None = None) -> tuple[Conninfo, Conninfo]:
     """How to reach source and target. Raises `NotFound`, `InvalidConninfo`, `CannotDecrypt`."""
-    return _reach(order.source, by), _reach(order.target, by)
+    return _reach(order.source, by, owner or by), _reach(order.target, by, owner or by)
 
 
-def _reach(end: Database | str, by: User) -> Conninfo:
+def _reach(end: Database | str, by: User, owner: User) -> Conninfo:
+    """What a URL may lend of the worker depends on whose job it is."""
     if isinstance(end, Database):
         require_visible(end, by)
         return conninfo_for(end)
-    return parse(end, owner=by)
+    return parse(end, owner=owner)
 
 
 def _owner(order: MigrationOrder, by: User) -> User:
     owners = {end.user_id: end.user for end in (order.source, order.target) if isinstance(end, Database)}
     given_urls = isinstance(order.source, str) or isinstance(order.target, str)
-    if len(owners) > 1 or (given_urls and owners and by.pk not in owners):
-        raise ServiceError("Source and target belong to different accounts. Register both for one account.")
-    return next(iter(owners.values()), by)
+    # A URL is of whoever gives it, and so is the job then.
+    return by if given_urls else next(iter(owners.values()))
 
 
 def _flags(order: MigrationOrder) -> dict[str, Any]:

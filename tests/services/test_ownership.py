@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from jobs import artifacts, databases, services
 from jobs.models import ActivityEvent, BackupJob, Database, QueuedJob, Storage, TimelineLine
 from jobs.pgtools.errors import InvalidConninfo, InvalidFlags
+from jobs.rerunning import rerun_job
 from jobs.secrets import seal
 from jobs.services import NotFound, ServiceError
 from jobs.stores import default_storage
@@ -39,7 +40,7 @@ class Owned:
 ATTEMPTS: dict[str, Callable[[User, Owned], object]] = {
     "enqueue": lambda by, of: services.enqueue_backup(of.database, {}, by=by),
     "cancel": lambda by, of: services.cancel_job(of.job.id, by=by),
-    "rerun": lambda by, of: services.rerun_job(of.backup.id, by=by),
+    "rerun": lambda by, of: rerun_job(of.backup.id, by=by),
     "find": lambda by, of: services.find_database(by, of.database.name),
     "delete": lambda by, of: artifacts.delete_backup(of.backup, by=by),
 }
@@ -85,7 +86,7 @@ def test_a_job_belongs_to_the_databases_owner_whoever_asked_for_it(
 ) -> None:
     for job_id in (
         services.enqueue_backup(database, {}, by=superuser),
-        services.rerun_job(finished_backup().id, by=superuser),
+        rerun_job(finished_backup().id, by=superuser),
     ):
         assert QueuedJob.objects.get(id=job_id).user == database.user
     asked = ActivityEvent.objects.filter(action="backup").values_list("username", flat=True)

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from jobs import services
 from jobs.artifacts import delete_backup, first_good_copy
 from jobs.models import ActivityEvent, BackupCopy, BackupJob, Database, QueuedJob, Storage
+from jobs.rerunning import rerun_job
 from jobs.secrets import seal
 from jobs.services import NotFound, ServiceError
 from jobs.stores import default_storage, store_for
@@ -47,7 +48,7 @@ def test_a_rerun_is_a_new_job_with_the_same_flags_and_storage(
     database: Database, nas: Storage, with_storage: bool
 ) -> None:
     old = ended(database, nas if with_storage else None)
-    new = services.rerun_job(old, by=database.user)
+    new = rerun_job(old, by=database.user)
     assert new != old
     payloads: list[Any] = [QueuedJob.objects.get(id=job_id).payload for job_id in (old, new)]
     assert payloads[0] == payloads[1]
@@ -60,7 +61,7 @@ def test_a_rerun_finds_the_storage_also_when_the_queue_row_was_purged(
     nas: Storage, finished_backup: FinishedBackup
 ) -> None:
     old = finished_backup(nas, flags={})
-    new = services.rerun_job(old.id, by=old.user)
+    new = rerun_job(old.id, by=old.user)
     assert QueuedJob.objects.get(id=new).payload["storage_id"] == str(nas.id)
 
 
@@ -68,21 +69,21 @@ def test_a_rerun_into_a_storage_that_is_gone_says_so(database: Database, nas: St
     old = ended(database, nas)
     nas.delete()
     with pytest.raises(ServiceError, match="does not exist any more: back up 'shop' anew"):
-        services.rerun_job(old, by=database.user)
+        rerun_job(old, by=database.user)
 
 
 def test_what_cannot_run_again_is_refused(database: Database) -> None:
     running = ended(database, status="failed")
     BackupJob.objects.filter(id=running).update(status="running")
     with pytest.raises(ServiceError, match="has not ended yet: cancel it first"):
-        services.rerun_job(running, by=database.user)
+        rerun_job(running, by=database.user)
     waiting = services.enqueue_backup(database, {}, by=database.user)
     with pytest.raises(NotFound, match=str(waiting)):
-        services.rerun_job(waiting, by=database.user)
+        rerun_job(waiting, by=database.user)
     old = ended(database)
     database.delete()
     with pytest.raises(ServiceError, match=r"'shop' of job .* is not registered any more"):
-        services.rerun_job(old, by=database.user)
+        rerun_job(old, by=database.user)
 
 
 def test_cancelling_what_has_ended_says_how_it_ended(database: Database) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.core.management.base import CommandParser
 
-from jobs import services
 from jobs.management.cli import JobCommand, acting_user
+from jobs.rerunning import rerun_job
 
 
 class Command(JobCommand):
@@ -20,5 +20,5 @@ class Command(JobCommand):
 
     def handle(self, **options: Any) -> None:
         user = acting_user(options["user"])
-        job_id = services.rerun_job(options["id"], by=user)
+        job_id = rerun_job(options["id"], by=user)
         self.announce(job_id, user, options, f"Job {options['id']} runs again as {job_id}")
