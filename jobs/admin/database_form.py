@@ -69,7 +69,7 @@ class DatabaseForm(DatabaseModelForm):
             "name": "What you call it here; unique among your databases.",
             "ca_certificate": "PEM of the CA that signed the server's certificate.",
             "client_certificate": "PEM, for servers that ask for one. Without it the key is dropped too.",
-            "max_parallel": "Backups of this database that may run at the same time. Empty: no limit.",
+            "max_parallel": "On its server, among databases with such a limit. Empty: no limit.",
         }
         widgets = {"name": forms.TextInput({"class": "vTextField", "autocomplete": "off"})}
 
