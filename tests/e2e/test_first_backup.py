@@ -92,7 +92,7 @@ def test_the_first_backup(
     expect(page.get_by_text("Nobody has an account here yet")).to_be_visible()
     claim(page, site)
     expect(page.get_by_text("No worker is running")).to_be_visible()
-    start_worker("--queue", "backup")
+    start_worker()
     add_database(page)
     back_up(page)
     watch_until_completed(page)
