@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from jobs.admin.base import OwnedAdmin, account
 from jobs.admin.pages import REFUSALS, page
-from jobs.admin.restore_forms import LONGEST_NAME
 from jobs.admin.restore_source import Source
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.archive.tree import SchemaNode, TableNode, tree
 from jobs.restoring import contents_of
+from jobs.restoring.orders import LONGEST_NAME
 
 MOST_OPEN = 50
 MOST_SHOWN = 2000  # tables on one page; a filter finds the others

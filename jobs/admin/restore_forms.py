@@ -13,8 +13,8 @@ from jobs.admin.widgets import NO_HELP
 from jobs.models import Database
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restore_options import FOR_SQL, PRESETS, RESTORE_FIELDS
+from jobs.restoring.orders import LONGEST_NAME
 
-LONGEST_NAME = 63  # bytes, as PostgreSQL has it (NAMEDATALEN - 1)
 AUTOMATIC = ""
 MODES = {
     AUTOMATIC: "As fits: replace the database if it holds data, else fill it",
