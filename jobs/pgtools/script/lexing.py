@@ -23,7 +23,7 @@ _BODY = re.compile(rb"'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
 _CONTINUED = re.compile(
     rb"(?:[ \t\f\v]++|" + COMMENT + rb")*+[\r\n](?:" + SPACE + rb"++|" + COMMENT + rb"[\r\n])*+(?=')"
 )
-_AFTER = re.compile(rb"(?:" + SPACE + rb"++|" + COMMENT + rb")*+")
+_AFTER = re.compile(rb"(?:" + SPACE + rb"++|" + COMMENT + rb")*+(?:-\Z)?")
 _BLOCK = re.compile(rb"/\*|\*/")
 _DOLLAR = re.compile(rb"\$(?:[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*+)?\$")
 _HALF_DOLLAR = re.compile(rb"\$(?:[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*+)?\Z")
