@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,7 @@ from jobs.crypto import CannotDecrypt
 from jobs.models import Database, MigrationJob
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import PgToolsError
+from jobs.pgtools.errors import InvalidFlags, PgToolsError
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
 from jobs.pgtools.restore_options import MODES
@@ -38,6 +38,9 @@ from jobs.processors.target.writing import resumed, written
 from jobs.queue.rows import Job
 from jobs.secrets import unseal
 from jobs.targets import conninfo_for, parse
+
+ONE_JOB = "jobs: a migration that streams has one job at each end; choose staged for more."
+MANAGED = ("format", "compress", "clean", "if_exists", "create")
 
 
 @dataclass(frozen=True)
@@ -135,11 +138,23 @@ def wanted_of(tube: Pipe, contents: Contents, flags: RestoreFlags, mode: str) ->
     return Wanted(contents, flags, mode, size, streamed=not tube.staged, globals_sql=tube.globals_sql)
 
 
+def dump_flags(values: object, *, staged: bool) -> DumpFlags:
+    """The options of a migration's pg_dump, whose format is not to be chosen. Raises `InvalidFlags`."""
+    if not isinstance(values, Mapping):
+        return DumpFlags.from_dict(values)
+    chosen = [f"{name}: pgbr chooses this for a migration." for name in MANAGED if name in values]
+    if not staged and values.get("jobs", 1) != 1:
+        chosen.append(ONE_JOB)
+    if chosen:
+        raise InvalidFlags(chosen)
+    return DumpFlags.from_dict({**values, "format": "directory" if staged else "custom"})
+
+
 def flags_problems(restore: RestoreFlags, mode: str, *, staged: bool) -> list[str]:
     """What of a migration's options does not go together, a sentence each."""
     problems = mode_problems(restore, mode)
     if restore.jobs > 1 and not staged:
-        problems.append("jobs: a migration that streams has one job at each end; choose staged for more.")
+        problems.append(ONE_JOB)
     return problems
 
 
@@ -160,7 +175,7 @@ def _order(job: Job) -> Order:
     row = MigrationJob.objects.select_related("user").get(id=job.id)
     try:
         restore = RestoreFlags.from_dict(flags.get("restore", {}))
-        dump = DumpFlags.from_dict(flags.get("dump", {}))
+        dump = dump_flags(flags.get("dump", {}), staged=flags.get("staged") is True)
         database, source = _end(job, payload, row, "source")
         _, target = _end(job, payload, row, "target")
     except (PgToolsError, CannotDecrypt) as error:

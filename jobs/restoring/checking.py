@@ -26,6 +26,7 @@ from jobs.pgtools.target import TargetFacts
 from jobs.processors import stored as artifacts
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
+from jobs.processors.migration import dump_flags
 from jobs.processors.migration import wanted_of as wanted_for_migration
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.preflight import Finding, stops
@@ -81,21 +82,21 @@ def check_restore(order: RestoreOrder, *, by: User) -> Check:
 def check_migration(order: MigrationOrder, *, by: User) -> Check:
     """The same for a migration; asks the source for its definitions."""
     source_conninfo, target_conninfo = ends(order, by)
-    dump_flags, restore_flags = (
-        DumpFlags.from_dict(order.dump_flags),
+    given, restore_flags = (
+        dump_flags(order.dump_flags, staged=order.staged),
         RestoreFlags.from_dict(order.restore_flags),
     )
     with ExitStack() as stack:
         folder = stack.enter_context(scratch.folder("check"))
         # Under a name of its own, for it ends the sessions that have it: others' checks shall go on.
         name = f"{APPLICATION} {uuid.uuid4().hex[:8]}"
-        source = examine_source(source_conninfo, dump_flags, folder, name, Control())
+        source = examine_source(source_conninfo, given, folder, name, Control())
         outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
         session = outside or inside
         assert session is not None  # noqa: S101  one of the two, else it was raised
         if is_same(source, inside, folder):
             raise ServiceError("Source and target are the same database. Choose another target.")
-        tube = _pipe(source, session, dump_flags, order.staged, folder)
+        tube = _pipe(source, session, given, order.staged, folder)
         wanted = wanted_for_migration(tube, tube.outline(), restore_flags, order.mode)
         return _check(target_conninfo, order.target_name, wanted, stack)
 

@@ -14,15 +14,12 @@ from jobs.models import Database, MigrationJob
 from jobs.models.base import Queue
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import InvalidFlags
-from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.restore_flags import RestoreFlags
-from jobs.processors.migration import flags_problems
+from jobs.processors.migration import dump_flags, flags_problems
 from jobs.restoring.orders import refuse_protected, require_target, require_visible
 from jobs.secrets import seal, unseal
 from jobs.services import ServiceError, enqueue, record
 from jobs.targets import conninfo_for, parse
-
-MANAGED_BY_PGBR = ("format", "compress", "clean", "if_exists", "create")
 
 
 @dataclass(frozen=True)
@@ -107,16 +104,12 @@ def _owner(order: MigrationOrder, by: User) -> User:
 
 
 def _flags(order: MigrationOrder) -> dict[str, Any]:
-    dump, restore = DumpFlags.from_dict(order.dump_flags), RestoreFlags.from_dict(order.restore_flags)
-    problems = [
-        f"{name}: pgbr chooses this for a migration." for name in MANAGED_BY_PGBR if name in dump.to_dict()
-    ]
-    if dump.jobs > 1 and not order.staged:
-        problems.append("jobs: a migration that streams has one job at each end; choose staged for more.")
-    problems += flags_problems(restore, order.mode, staged=order.staged)
-    if problems:
+    dump = dump_flags(order.dump_flags, staged=order.staged).to_dict()
+    dump.pop("format", None)
+    restore = RestoreFlags.from_dict(order.restore_flags)
+    if problems := flags_problems(restore, order.mode, staged=order.staged):
         raise InvalidFlags(problems)
-    found = {"dump": dump.to_dict(), "restore": restore.to_dict()}
+    found = {"dump": dump, "restore": restore.to_dict()}
     return {**found, "staged": True} if order.staged else {**found}
 
 

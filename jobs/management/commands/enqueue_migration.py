@@ -23,7 +23,7 @@ from jobs.targets import conninfo_for, parse
 DUMP_OPTIONS = tuple(
     BY_NAME[name]
     for name in (
-        "data_only", "schema_only", "schemas", "exclude_schemas", "tables", "exclude_tables",
+        "jobs", "data_only", "schema_only", "schemas", "exclude_schemas", "tables", "exclude_tables",
         "exclude_table_data", "large_objects", "lock_wait_timeout", "role", "no_publications",
         "no_subscriptions", "no_unlogged_table_data", "enable_row_security", "quote_all_identifiers",
     )
