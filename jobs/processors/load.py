@@ -59,6 +59,7 @@ class Load:
         self._heard = RestoreErrors()
         self._lock = threading.Lock()
         self._seen: tuple[int, float] = (0, 0.0)
+        self._kills: list[Callable[[], None]] = []
 
     def from_staged(self, conninfo: Conninfo, path: Path) -> None:
         """From disk. Raises `ToolFailed`, `ScriptError`, `Stopped`, `JobFailed`."""
@@ -85,6 +86,11 @@ class Load:
             with self._pg_restore(None, dbname=conninfo.dbname) as child:
                 feed(child, _gated(chunks, self._then_committing(gate)))
                 self._end(child)
+
+    def give_up(self) -> None:
+        """From another thread: end what runs, which then fails."""
+        for kill in list(self._kills):
+            kill()
 
     def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The artifact's bytes on their way in, as progress counts them."""
@@ -151,7 +157,7 @@ class Load:
             secrets=self.conninfo.secrets,
         )
         try:
-            with child, self.control.killing(child.kill), self.hold.killing(child.kill):
+            with child, self._killing(child.kill):
                 yield child
         finally:
             self.log = child.log
@@ -187,7 +193,7 @@ class Load:
     def _send(self, chunks: Iterator[bytes], gate: Callable[[], None]) -> None:
         assert self.conninfo is not None  # noqa: S101
         session = self.hold.open(self.conninfo.dbname)
-        with session, self.control.killing(session.cancel), self.hold.killing(session.cancel):
+        with session, self._killing(session.cancel):
             loader = Loader(
                 session,
                 target_name=self.conninfo.dbname,
@@ -235,6 +241,15 @@ class Load:
             if trouble:
                 raise trouble[0]
             self._end(child)
+
+    @contextmanager
+    def _killing(self, kill: Callable[[], None]) -> Iterator[None]:
+        self._kills.append(kill)
+        try:
+            with self.control.killing(kill), self.hold.killing(kill):
+                yield
+        finally:
+            self._kills.remove(kill)
 
     # Bytes ---------------------------------------------------------------------------------------
 

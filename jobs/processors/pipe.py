@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from jobs.pgtools.archive.contents import Contents, inspect
 from jobs.pgtools.archive.toc import parse_toc
 from jobs.pgtools.binaries import choose
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import ToolFailed
+from jobs.pgtools.errors import PgToolsError, ToolFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.process import Child, spawn
 from jobs.pgtools.progress import DumpProgress
@@ -29,6 +31,7 @@ from jobs.processors.target.examination import list_file
 from jobs.processors.target.sessions import Session
 
 READ_BYTES = 256 * 1024
+WATCH_SECONDS = 0.5
 DEFAULT_JOBS = 2
 
 
@@ -109,7 +112,8 @@ class Pipe:
             head = _Head(_chunks(child))
             self._take_list(head.read)
             # What is held back goes on, and with it the commit, only once pg_dump has said that all is well.
-            self._load.from_stream(conninfo, self._counted(head.replayed()), lambda: self._end(child))
+            with self._tied_to(child):
+                self._load.from_stream(conninfo, self._counted(head.replayed()), lambda: self._end(child))
 
     def snapshot(self) -> dict[str, Any]:
         """As the load's, with the share that pg_dump's tables tell."""
@@ -123,6 +127,30 @@ class Pipe:
             told |= {"share": round(share, 4), "bytes": self.count}
             told["table"] = ", ".join(current) or told["table"]
         return told
+
+    @contextmanager
+    def _tied_to(self, child: Child) -> Iterator[None]:
+        """The load ends with a pg_dump that fails, also while it is busy with what it has read before."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(WATCH_SECONDS):
+                if child.returncode is not None:
+                    if child.returncode != 0:
+                        self._load.give_up()
+                    return
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        except (PgToolsError, JobFailed, psycopg.Error):
+            if child.returncode:
+                self._end(child)  # it came first, and tells why
+            raise
+        finally:
+            done.set()
+            thread.join()
 
     @contextmanager
     def _pg_dump(self, flags: DumpFlags, directory: Path | None = None) -> Iterator[Child]:
