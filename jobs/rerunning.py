@@ -16,6 +16,7 @@ from jobs.models import (
     QueuedJob,
     RestoreJob,
     Storage,
+    WritingRow,
 )
 from jobs.models.history import HISTORY
 from jobs.restoring import rerun_migration, rerun_restore
@@ -23,12 +24,27 @@ from jobs.services import NotFound, ServiceError, enqueue_backup
 from jobs.stores import usable_by
 
 
+class Unconfirmed(ServiceError):
+    """It changes a database that holds data, which somebody has to want; `name` is that database's."""
+
+    def __init__(self, row: WritingRow) -> None:
+        self.name = row.target_name
+        self.what = f'This {row._meta.verbose_name} changes the database "{self.name}" ({row.mode})'
+        super().__init__(f"{self.what}: confirm it by that name, on the job's page or with rerun_job --yes.")
+
+
 @transaction.atomic
-def rerun_job(job_id: UUID, *, by: User) -> UUID:
-    """A new job with the payload of an old one; its id. Raises `NotFound` or `ServiceError`."""
+def rerun_job(job_id: UUID, *, by: User, confirmed: bool = False) -> UUID:
+    """A new job with the payload of an old one; its id.
+
+    `confirmed`: somebody has said that the target may be replaced or changed once more. Raises `NotFound`,
+    `Unconfirmed`, `ServiceError`.
+    """
     row = _history(job_id, by)
     if row.status in {"pending", "running"}:
         raise ServiceError(f"Job {job_id} has not ended yet: cancel it first, or wait.")
+    if isinstance(row, WritingRow) and row.mode in ("replace", "existing") and not confirmed:
+        raise Unconfirmed(row)
     if isinstance(row, RestoreJob):
         return rerun_restore(row, by=by)
     if isinstance(row, MigrationJob):

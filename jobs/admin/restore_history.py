@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, reverse
@@ -19,6 +20,7 @@ from jobs.admin.deletion import Plan, confirmed
 from jobs.admin.history import UNFINISHED, HistoryAdmin
 from jobs.admin.pages import REFUSALS, step
 from jobs.models import MigrationJob, RestoreJob
+from jobs.rerunning import rerun_job
 
 Writing = TypeVar("Writing", RestoreJob, MigrationJob)
 
@@ -34,6 +36,8 @@ class WritingAdmin(HistoryAdmin[Writing]):
         return [
             step(self, "undo", self.undo_view, post=False),
             step(self, "drop", self.drop_view, post=False),
+            step(self, "again", self.again_view, post=False),
+            step(self, "forget", self.forget_view, post=False),
             *super().get_urls(),
         ]
 
@@ -50,21 +54,50 @@ class WritingAdmin(HistoryAdmin[Writing]):
         row = self.find(request, object_id)
         return self._decided(request, row, dropping(row), restoring.drop_kept, f"{row.kept_name} is dropped.")
 
+    def rerun_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        """Where it would replace or change data, the name is asked for once more."""
+        row = self.find(request, object_id)
+        if row.mode in ("replace", "existing"):
+            return redirect(f"admin:jobs_{self.opts.model_name}_again", row.pk)
+        return super().rerun_view(request, object_id)
+
+    def again_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        row = self.find(request, object_id)
+        said = f"A {self.opts.verbose_name} into {row.target_name} is queued with the same options."
+        return self._decided(request, row, repeating(row), _again, said)
+
+    def forget_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        row = self.find(request, object_id)
+        return self._decided(
+            request, row, forgetting(row), restoring.forget, "Deleted from the history.", back=self.list_of
+        )
+
     def _decided(
-        self, request: HttpRequest, row: Writing, plan: Plan, act: Callable[..., object], said: str
+        self,
+        request: HttpRequest,
+        row: Writing,
+        plan: Plan,
+        act: Callable[..., object],
+        said: str,
+        *,
+        back: str = "",
     ) -> HttpResponseBase:
-        back = reverse(self.page_of, args=[row.pk])
+        page = reverse(self.page_of, args=[row.pk])
 
         def do() -> HttpResponseBase:
             try:
                 act(row, by=account(request))
             except REFUSALS as error:
                 messages.error(request, str(error))
-            else:
-                messages.success(request, said)
-            return redirect(back)
+                return redirect(page)
+            messages.success(request, said)
+            return redirect(back or page)
 
-        return confirmed(self, request, plan, do, back=back)
+        return confirmed(self, request, plan, do, back=page)
+
+
+def _again(row: RestoreJob | MigrationJob, *, by: User) -> None:
+    rerun_job(row.pk, by=by, confirmed=True)
 
 
 def target_in_words(registered: str, name: str) -> str:
@@ -147,4 +180,30 @@ def dropping(row: RestoreJob | MigrationJob) -> Plan:
         purpose="drop it for good",
         cannot="This cannot be dropped.",
         unchanged="Nothing was dropped.",
+    )
+
+
+def repeating(row: RestoreJob | MigrationJob) -> Plan:
+    kept = "The database that is there now is kept beside." if row.mode == "replace" else ""
+    return Plan(
+        title=f"Run the {row._meta.verbose_name} into {row.target_name} once more",
+        word=row.target_name,
+        steps=[f"{row.target_name} is changed once more ({row.mode}). {kept}".strip()],
+        verb="Run again",
+        purpose="run it once more",
+        cannot="This cannot be run again.",
+        unchanged="Nothing was done.",
+    )
+
+
+def forgetting(row: RestoreJob | MigrationJob) -> Plan:
+    blocked = ["It has not ended yet: cancel it first."] if row.status in UNFINISHED else []
+    if row.kept_name is not None:
+        blocked.append(f"{row.kept_name} is still kept by it: undo it, or drop that database first.")
+    return Plan(
+        title=f"Delete the {row._meta.verbose_name} into {row.target_name} from the history",
+        word=row.target_name,
+        lost=["Its line in the history, with options, log and warnings."],
+        kept=[f"{row.target_name} is not touched, and backups stay."],
+        blocked=blocked,
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models.functions import Now
 
 from jobs import scratch
@@ -63,6 +64,20 @@ def drop_kept(row: Row, *, by: User) -> None:
     _refuse_unfinished(row)
     _drop(row)
     record(by, "drop kept", row, target=row.target_name)
+
+
+@transaction.atomic
+def forget(row: Row, *, by: User) -> None:
+    """Delete the job from the history. Raises `NotFound`, or `ServiceError` while it runs or keeps a
+    database, which nobody would know of afterwards."""
+    require_visible(row, by)
+    _refuse_unfinished(row)
+    if row.kept_name is not None:
+        raise ServiceError(
+            f'Job {row.pk} still keeps "{row.kept_name}": undo it, or drop that database first.'
+        )
+    record(by, "delete", row, target=row.target_name)
+    row.delete()
 
 
 def drop_expired() -> int:

@@ -213,3 +213,21 @@ def test_steps_are_taken_by_pressing_a_button_only(shop: Shop) -> None:
     for url in [*(step(row, name) for name in ("rerun", "undo", "drop")), shop.restore]:
         assert strict.post(url, {"word": row.target_name}).status_code == 403
     assert PASSWORD not in page_of(shop.client, step(row, "change"))
+
+
+def test_what_changes_data_runs_again_only_when_its_name_is_typed(shop: Shop) -> None:
+    row = shop.restored(mode="replace")
+    asked = shop.client.post(step(row, "rerun"), follow=True).content.decode()
+    assert f"Type <strong>{row.target_name}</strong>" in asked
+    assert shop.jobs() == []
+    shop.client.post(step(row, "again"), {"word": row.target_name})
+    assert [job.payload["mode"] for job in shop.jobs()] == ["replace"]
+
+
+def test_history_is_deleted_but_not_while_a_database_is_kept(shop: Shop, replaced: RestoreJob) -> None:
+    ended = shop.restored()
+    shop.client.post(step(ended, "forget"), {"word": ended.target_name})
+    assert not RestoreJob.objects.filter(pk=ended.pk).exists()
+    shop.client.post(step(replaced, "forget"), {"word": replaced.target_name})
+    assert "still kept" in page_of(shop.client, step(replaced, "forget"))
+    assert RestoreJob.objects.filter(pk=replaced.pk).exists()
