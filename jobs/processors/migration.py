@@ -34,7 +34,7 @@ from jobs.processors.target.examination import Examined, Wanted, examine, prepar
 from jobs.processors.target.landing import Landing, Wish
 from jobs.processors.target.lock import Hold, held
 from jobs.processors.target.sameness import require_another
-from jobs.processors.target.writing import resumed, written
+from jobs.processors.target.writing import resumed, untouched, written
 from jobs.queue.rows import Job
 from jobs.secrets import unseal
 from jobs.targets import conninfo_for, parse
@@ -126,7 +126,8 @@ def _written(
         )
 
     with reporting(job, control, tube.snapshot):
-        tube.stage()
+        with untouched(order.row, control):
+            tube.stage()
         with written(job, hold, wish, load, fill, control) as outcome:
             columns = dict(outcome.columns) | {"size": tube.count}
             columns["log"] = "\n".join(part for part in (tube.log, str(columns.get("log", ""))) if part)

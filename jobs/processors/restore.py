@@ -32,7 +32,7 @@ from jobs.processors.target.again import committed_before, require_repeatable
 from jobs.processors.target.examination import Wanted, examine, prepare
 from jobs.processors.target.landing import Landing, Wish
 from jobs.processors.target.lock import Hold, held
-from jobs.processors.target.writing import Fill, resumed, written
+from jobs.processors.target.writing import Fill, resumed, untouched, written
 from jobs.queue.rows import Job
 from jobs.storage.local import LocalStore
 from jobs.targets import conninfo_for
@@ -77,9 +77,10 @@ class RestoreProcessor:
 
 @contextmanager
 def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control) -> Iterator[Outcome]:
-    stored = control.patiently(order.open)
-    contents = control.interruptibly(partial(stored.contents, stop=control.stopped))
-    control.check()
+    with untouched(order.row, control):
+        stored = control.patiently(order.open)
+        contents = control.interruptibly(partial(stored.contents, stop=control.stopped))
+        control.check()
     wanted = wanted_of(stored, contents, order.flags, order.mode)
     seen = examine(hold, wanted, folder, control)
     earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
@@ -100,7 +101,8 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
         properties.owner_of_source(stored.database, contents, seen.flags),
     )
     with reporting(job, control, load.snapshot):
-        fill = _ready(stored, load, wish, folder, control)
+        with untouched(order.row, control):
+            fill = _ready(stored, load, wish, folder, control)
         with written(job, hold, wish, load, fill, control) as outcome:
             yield outcome
 

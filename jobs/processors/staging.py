@@ -35,7 +35,7 @@ class Room:
             raise JobFailed(
                 f"The artifact does not fit into the scratch folder {self.folder.parent} once it is "
                 f"unpacked: {in_bytes(free)} are free there by now. Free space, or restore with jobs set "
-                "to 1, which streams the custom format. The target was not touched."
+                "to 1, which streams the custom format."
             )
         self._granted = LOOK_BYTES
 

@@ -133,6 +133,57 @@ def number(server: servers.TestServer, name: str, query: str) -> Any:
     return row[0] if row else None
 
 
+@dataclass
+class Failing:
+    """A restore that has to fail, and that nothing is left of: the target as it was, no database of pgbr's,
+    an empty scratch folder."""
+
+    restores: Restores
+    server: servers.TestServer
+    before: str = "CREATE TABLE precious AS SELECT n FROM generate_series(1, 9) AS n"
+
+    def target(self, mode: str) -> str:
+        if mode == "new":
+            return self.restores.name()
+        return self.restores.target(self.server, "" if mode == "empty" else self.before)
+
+    def take(
+        self,
+        source: BackupJob | Upload,
+        mode: str,
+        flags: Mapping[str, Any],
+        *words: str,
+        name: str = "",
+        user: str = servers.RESTORER,
+    ) -> RestoreJob:
+        """The row, whose error holds all of `words`."""
+        name = name or self.target(mode)
+        at = self.restores.at(self.server, name, user)
+        state = self._state(name)
+        row = self.restores.take(at, source, mode, name, flags)
+        self.require(row, *words)
+        assert self._state(name) == state
+        return row
+
+    def require(self, row: RestoreJob | MigrationJob, *words: str) -> None:
+        assert row.status == "failed", row.warnings
+        assert [word for word in words if word not in (row.error or "")] == [], row.error
+        assert "defect" not in (row.error or "")
+        assert stray(self.server) == set()
+        assert self.restores.backups.scratch() == []
+
+    def _state(self, name: str) -> object:
+        if name not in databases(self.server):
+            return None
+        oid = number(self.server, "postgres", f"SELECT oid FROM pg_database WHERE datname = '{name}'")
+        return oid, sample.rows(self.server, name), sample.definitions(self.server, name)
+
+
+@pytest.fixture
+def failing(restores: Restores) -> Failing:
+    return Failing(restores, servers.get(17))
+
+
 @pytest.fixture
 def restores(backups: Backups) -> Iterator[Restores]:
     made = Restores(backups)

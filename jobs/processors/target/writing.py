@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from jobs.models.history import WritingRow
+from jobs.pgtools.restore_hints import advised
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control, Stop, Stopped
 from jobs.processors.explained import explained
@@ -27,6 +28,7 @@ from jobs.processors.target.verification import missing_relations
 from jobs.queue.rows import Job
 
 MOST_ERRORS_SHOWN = 10
+AS_IT_WAS = "The target is as it was."
 
 Fill = Callable[[Landing], None]
 
@@ -40,11 +42,25 @@ def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: C
         with explained(control, hold.conninfo.secrets), landing(hold, job, wish, control) as place:
             columns = _fill(hold, place, load, fill, control)
     except JobFailed as failure:
-        raise JobFailed(_with_damage(str(failure), wish, load), **(_told(load) | failure.values)) from failure
+        message = _with_damage(advised(str(failure)), wish, load)
+        raise JobFailed(message, **(_told(load) | failure.values)) from failure
     except Stopped as stopped:
         _if_rolled_back(job, wish, load, stopped, control)
         raise
     yield Outcome(columns | _told(load))
+
+
+@contextmanager
+def untouched(row: WritingRow, control: Control) -> Iterator[None]:
+    """For what is done before the target is written to: a failure says so, unless an earlier claim of this
+    job may have written already."""
+    try:
+        with explained(control):
+            yield
+    except JobFailed as failure:
+        if row.touched_at is not None or row.mode == "new":
+            raise
+        raise JobFailed(f"{advised(str(failure))} {AS_IT_WAS}", **failure.values) from failure
 
 
 def resumed(hold: Hold, row: WritingRow, mode: str) -> Outcome | None:
@@ -108,7 +124,7 @@ def _told(load: Load) -> dict[str, Any]:
 
 def _with_damage(message: str, wish: Wish, load: Load) -> str:
     if wish.beside or load.phase == "reading":
-        return f"{message} The target is as it was." if wish.mode != "new" else message
+        return f"{message} {AS_IT_WAS}" if wish.mode != "new" else message
     if wish.single_transaction:
         return (
             message
