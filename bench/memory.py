@@ -1,4 +1,4 @@
-"""How much a worker grows while it backs up a large database, to a folder and to S3.
+"""How much a worker grows while it backs up, restores and migrates a large database.
 
     python -m bench.memory [--size MB] [--major N] [--json FILE]
 
@@ -9,12 +9,16 @@ sums over the worker's processes, of what each has for itself and its share of w
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
+from bench import arrivals
 from bench.house import House, house
 from bench.processes import MB, Memory, at_rest, own_processes, watched
 from bench.report import add_json_option, table, write_json
-from jobs.models import Storage
+from jobs.models import BackupJob, Storage
 
 LIMIT = 60.0  # MB of growth
 
@@ -34,19 +38,20 @@ class Growth:
     after: float
 
 
-def measure(place: House, target: str, storage: Storage) -> Growth:
+def measure(place: House, target: str, work: Callable[[], int]) -> Growth:
+    """`work` does it through the queue and says how many bytes were stored or went through."""
     with place.worker() as worker:
         pids = own_processes(worker.pid)
         idle = at_rest(pids)
+        start = time.monotonic()
         with watched(pids) as watch:
-            queued, row = place.back_up(storage)
+            stored = work()
+        seconds = time.monotonic() - start
         after = at_rest(pids)
-        place.delete(row)
-    ended = row.completed_at or queued.created_at
     return Growth(
         target=target,
-        stored=round((row.size or 0) / MB, 1),
-        seconds=round((ended - queued.created_at).total_seconds(), 1),
+        stored=round(stored / MB, 1),
+        seconds=round(seconds, 1),
         idle=round(idle.total, 1),
         highest=round(watch.highest.total, 1),
         growth=round(watch.highest.total - idle.total, 1),
@@ -54,6 +59,29 @@ def measure(place: House, target: str, storage: Storage) -> Growth:
         peak=round(_peak(after), 1),
         after=round(after.total, 1),
     )
+
+
+def back_up(place: House, storage: Storage) -> int:
+    _, row = place.back_up(storage)
+    place.delete(row)
+    return row.size or 0
+
+
+def all_of(place: House) -> Iterator[Growth]:
+    yield measure(place, "backup to the folder", partial(back_up, place, place.folder))
+    yield measure(place, "backup to S3", partial(back_up, place, place.bucket))
+    for name, storage in (("the folder", place.folder), ("S3", place.bucket)):
+        with place.worker():
+            _, row = place.back_up(storage)
+        for jobs in (1, 2):
+            work = partial(restored, place, row, jobs)
+            yield measure(place, f"restore from {name}, {jobs} jobs", work)
+        place.delete(row)
+    yield measure(place, "migration", lambda: arrivals.migration(place, []).stored)
+
+
+def restored(place: House, row: BackupJob, jobs: int) -> int:
+    return arrivals.restore(place, row, {"jobs": jobs}, []).stored
 
 
 def _peak(memory: Memory) -> float:
@@ -67,10 +95,8 @@ def main() -> None:
     add_json_option(parser)
     given = parser.parse_args()
     with house(given.major, given.size) as place:
-        found = [measure(place, "folder", place.folder), measure(place, "S3", place.bucket)]
-        print(
-            f"\nA worker backs up a database of {place.size / MB:.0f} MB. Memory in MB, tools not counted:\n"
-        )
+        found = list(all_of(place))
+        print(f"\nA worker and a database of {place.size / MB:.0f} MB. Memory in MB, tools not counted:\n")
     print(table(found))
     worst = max(one.growth for one in found)
     print(f"\nGrowth at most {LIMIT:.0f} MB: {'met' if worst <= LIMIT else 'MISSED'} ({worst:.1f} MB).")
