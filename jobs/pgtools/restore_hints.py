@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .hints import hint
+
 WITHOUT_OWNERS = (
     "Restore without owners and privileges (no_owner, no_privileges), or connect as a superuser or a member "
     "of the roles."
@@ -69,6 +71,8 @@ HINTS = (
 
 
 def advised(text: str) -> str:
-    """`text`, an error, with what to do about it where that is known."""
+    """`text`, an error, with what to do about it where that is known and not said yet."""
+    if (said := hint(text)) and said in text:
+        return text
     advice = next((advice for pattern, advice in HINTS if re.search(pattern, text)), "")
     return f"{text.rstrip('.')}. {advice}" if advice and advice not in text else text

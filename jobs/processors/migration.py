@@ -112,7 +112,7 @@ def _written(
 ) -> Iterator[Outcome]:
     facts = tube.source.facts
     made_like = Properties(facts.encoding, facts.locale_provider, facts.collate, facts.ctype, facts.locale)
-    owner = facts.owner if seen.flags.restores_owners else ""
+    owner = facts.owner if seen.flags.restores_owners else seen.flags.role
     wish = Wish(
         order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like, owner
     )

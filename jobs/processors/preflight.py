@@ -31,16 +31,17 @@ def findings(
     has_globals: bool,
     source_major: int | None,
     protected: bool,
+    own: bool = False,
 ) -> list[Finding]:
     """What stops the restore first, then what to think of, then what is well.
 
     `free_bytes` where the artifact would be staged (None: it is not), `needed_bytes` what that takes;
     `has_globals`: roles were saved with the backup; `source_major` of the server that was dumped, for when
-    the dump does not say.
+    the dump does not say; `own`: the target is the database that pgbr runs on.
     """
     found = [
         *_about_options(contents, flags, mode),
-        *about_server(facts, mode, protected=protected),
+        *about_server(facts, mode, protected=protected, own=own),
         *(about_database(facts, flags, mode, plain=contents.toc is None) if mode in MODES else ()),
         *about_version(source_major, contents, facts, flags),
         *about_client(contents, facts, flags, toolsets),

@@ -10,7 +10,14 @@ from jobs.processors.finding import Finding, Level, counted, quoted
 from jobs.units import in_bytes
 
 
-def about_server(facts: TargetFacts, mode: str, *, protected: bool) -> Iterator[Finding]:
+def about_server(facts: TargetFacts, mode: str, *, protected: bool, own: bool) -> Iterator[Finding]:
+    if own:
+        yield Finding(
+            "stop",
+            f'The database "{facts.name}" is the one that pgbr itself runs on',
+            "Its users and jobs are in it, this restore among them.",
+            "Restore into another one. To bring back pgbr itself, stop it and run pg_restore by hand.",
+        )
     if protected:
         yield Finding(
             "stop",

@@ -25,7 +25,7 @@ from jobs.processors.source import toolsets
 from jobs.processors.staging import RESERVE_BYTES
 from jobs.processors.target import roles
 from jobs.processors.target.lock import Hold
-from jobs.processors.target.protection import why_protected
+from jobs.processors.target.protection import is_own, why_protected
 from jobs.processors.target.sessions import Session
 
 UNPACKED_RATIO = {"none": 1.05, "gzip": 6.0, "zstd": 6.0}  # of a compressed file, when it is unpacked to disk
@@ -86,6 +86,7 @@ def judge(
         has_globals=wanted.globals_sql is not None,
         source_major=wanted.source_major,
         protected=reason is not None,
+        own=inside is not None and is_own(inside),
     )
     return Examined(facts, found, made, wanted.flags)
 

@@ -32,9 +32,10 @@ def of_source(manifest: Mapping[str, Any], contents: Contents) -> Properties:
 
 
 def owner_of_source(manifest: Mapping[str, Any], contents: Contents, flags: RestoreFlags) -> str:
-    """ "" where nobody knows, or where owners are not restored."""
+    """Of a new database; "" where nobody knows, or where owners are not restored. The role for which
+    everything is restored needs it to create anything in the schema public."""
     if not flags.restores_owners:
-        return ""
+        return flags.role
     listed = contents.toc.entries if contents.toc is not None else ()
     owner = next((entry.owner for entry in listed if entry.kind == "DATABASE"), "")
     return owner or str(manifest.get("owner") or "")

@@ -35,8 +35,6 @@ def why_protected(
         return reason
     if inside is None:
         return None
-    if _is_own(inside):
-        return f'"{name}" is the database that pgbr itself runs on.'
     for row in Database.objects.filter(protected=True).select_related("user"):
         if _is(row, inside, name, system_identifier, folder):
             return _protected(name)
@@ -68,9 +66,11 @@ def _conninfo(row: Database) -> Conninfo | None:
         return None
 
 
-def _is_own(inside: Session) -> bool:
-    """Told by a lock that our own connection takes for a moment; of a transaction, which poolers leave
-    whole."""
+def is_own(inside: Session) -> bool:
+    """Is it the database that pgbr itself runs on?
+
+    Told by a lock that our own connection takes for a moment; of a transaction, which poolers leave whole.
+    """
     key = secrets.randbits(62)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s)", [key])

@@ -1,0 +1,256 @@
+"""Targets that cannot take a restore, or must not: refused with the reason and a remedy, and left alone."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from psycopg import sql
+
+from jobs.models import BackupJob, Database, MigrationJob
+from jobs.pgtools.errors import InvalidFlags
+from jobs.processors.load import Load
+from jobs.restoring import MigrationOrder, enqueue_migration
+from jobs.secrets import seal
+from jobs.services import ServiceError
+from tests import sample, servers
+from tests.processors.conftest import Source
+from tests.restoring.conftest import Failing, Restores, completed, databases, number
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MakeSource = Callable[..., Source]
+ORDERS = (
+    "CREATE TABLE orders AS SELECT n FROM generate_series(1, 50) AS n; ALTER TABLE orders ADD PRIMARY KEY (n)"
+)
+
+
+@pytest.fixture(scope="module")
+def source(make_source: MakeSource) -> Source:
+    return make_source(17, ORDERS)
+
+
+@pytest.fixture
+def backup(restores: Restores, source: Source) -> BackupJob:
+    return restores.backups.take(source.url, {}, name="shop")
+
+
+# What the target lacks --------------------------------------------------------------------------
+
+
+def test_a_missing_extension(failing: Failing, make_source: MakeSource) -> None:
+    old = make_source(16, ORDERS)
+    old.server.execute(sql.SQL("CREATE EXTENSION old_snapshot"), old.name)
+    backup = failing.restores.backups.take(old.server.superuser_url(old.name), {}, name="old")
+    failing.take(
+        backup, "replace", {}, "lacks 1 extension", "old_snapshot", "Install", user=servers.SUPERUSER
+    )
+    name = failing.target("empty")
+    at = failing.restores.at(failing.server, name, servers.SUPERUSER)
+    row = completed(failing.restores.take(at, backup, "empty", name, {"accept_errors": True}))
+    assert "old_snapshot" in " ".join(row.warnings)
+    assert number(failing.server, name, "SELECT count(*) FROM orders") == 50
+
+
+@pytest.fixture
+def orphaned(restores: Restores, make_source: MakeSource) -> Iterator[tuple[BackupJob, str]]:
+    """A backup and the role that owned its table, which is there no more."""
+    role = f"gone {uuid.uuid4().hex[:6]}"
+    source = make_source(17, ORDERS)
+    source.server.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(role)))
+    source.server.execute(sql.SQL("ALTER TABLE orders OWNER TO {}").format(sql.Identifier(role)), source.name)
+    row = restores.backups.take(source.server.superuser_url(source.name), {}, name="orphaned")
+    source.server.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(role)), source.name)
+    source.server.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+    yield row, role
+    source.server.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
+
+
+def test_a_missing_role_and_the_ways_around_it(failing: Failing, orphaned: tuple[BackupJob, str]) -> None:
+    backup, role = orphaned
+    remedies = ("missing_roles: create", "map all to one role", "missing_roles: skip")
+    failing.take(backup, "replace", {}, "lacks 1 role", role, *remedies)
+    ways: list[tuple[dict[str, Any], str]] = [
+        ({"missing_roles": "skip"}, servers.RESTORER),
+        ({"no_owner": True, "no_privileges": True, "role": "app"}, "app"),
+        ({"missing_roles": "create"}, role),
+    ]
+    for flags, owner in ways:
+        name, user = failing.target("new"), servers.SUPERUSER if owner == role else servers.RESTORER
+        at = failing.restores.at(failing.server, name, user)
+        completed(failing.restores.take(at, backup, "new", name, flags))
+        assert number(failing.server, name, "SELECT count(*) FROM orders") == 50
+        assert (
+            number(failing.server, name, "SELECT tableowner FROM pg_tables WHERE tablename = 'orders'")
+            == owner
+        )
+        failing.server.drop_database(name)
+
+
+def test_a_login_that_may_not_create_there(failing: Failing, backup: BackupJob) -> None:
+    server, name = failing.server, failing.target("empty")
+    with psycopg.connect(server.superuser_url(name), autocommit=True) as session:
+        session.execute(sql.SQL("ALTER DATABASE {} OWNER TO postgres").format(sql.Identifier(name)))
+    words = ("may not create schemas and tables", "GRANT CREATE ON DATABASE")
+    failing.take(backup, "empty", {}, *words, name=name, user=servers.APP)
+    row = failing.take(backup, "replace", {}, "CREATEDB", name=name, user=servers.APP)
+    assert "does not own the database" in (row.error or "")
+
+
+# What is in the way -----------------------------------------------------------------------------
+
+
+def test_objects_that_are_there_already(failing: Failing, backup: BackupJob) -> None:
+    failing.before = "CREATE TABLE orders (n int); INSERT INTO orders VALUES (7)"
+    row = failing.take(
+        backup, "existing", {"tables": ["orders"]}, "public.orders", "already exists", "clean", "rolled back"
+    )
+    assert row.log
+
+
+@pytest.mark.parametrize(("mode", "words"), [("empty", "is not empty"), ("new", "already: 1 table")])
+def test_data_are_only_written_over_where_that_was_asked_for(
+    failing: Failing, backup: BackupJob, source: Source, mode: str, words: str
+) -> None:
+    name = failing.target("replace")
+    failing.take(backup, mode, {}, words, "replace", name=name)
+    at = failing.restores.at(failing.server, name)
+    before = sample.rows(failing.server, name)
+    failing.require(failing.restores.migrate(MigrationOrder(source.url, at, mode, name)), words, "replace")
+    assert sample.rows(failing.server, name) == before
+
+
+def test_into_data_takes_clean_or_only_rows(failing: Failing, backup: BackupJob, source: Source) -> None:
+    name = failing.target("replace")
+    at = failing.restores.at(failing.server, name)
+    failing.take(backup, "existing", {}, "choose clean", name=name)
+    with pytest.raises(InvalidFlags, match="choose clean"):
+        enqueue_migration(MigrationOrder(source.url, at, "existing", name), by=failing.restores.backups.user)
+
+
+# What happens meanwhile -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Have something done once everything has been restored, and before names are changed or it commits."""
+
+    def plan(act: Callable[[], object]) -> None:
+        begin = Load._begin
+
+        def begin_late(load: Load, *arguments: Any) -> None:
+            act()
+            begin(load, *arguments)
+
+        monkeypatch.setattr(Load, "_begin", begin_late)
+
+    return plan
+
+
+def test_a_target_that_is_dropped_meanwhile(
+    failing: Failing, backup: BackupJob, meanwhile: Callable[..., None]
+) -> None:
+    server, name = failing.server, failing.target("replace")
+    meanwhile(lambda: server.drop_database(name))
+    at = failing.restores.at(server, name)
+    failing.require(failing.restores.take(at, backup, "replace", name), "dropped or renamed meanwhile", name)
+    empty = failing.target("empty")
+    meanwhile(lambda: server.drop_database(empty))
+    at = failing.restores.at(server, empty)
+    failing.require(failing.restores.take(at, backup, "empty", empty), empty)
+    assert not {name, empty} & databases(server)
+
+
+def test_a_new_name_that_is_taken_meanwhile(
+    failing: Failing, backup: BackupJob, meanwhile: Callable[..., None]
+) -> None:
+    server, name = failing.server, failing.target("new")
+    at = failing.restores.at(server, name)
+    meanwhile(lambda: failing.restores.target(server, "CREATE TABLE theirs ()", name))
+    failing.require(failing.restores.take(at, backup, "new", name), "created", "meanwhile", "left alone")
+    assert number(server, name, "SELECT count(*) FROM theirs") == 0
+
+
+def test_a_source_that_ends_in_mid_stream(
+    failing: Failing, make_source: MakeSource, meanwhile: Callable[..., None]
+) -> None:
+    """It is larger than what fits into a pipe."""
+    source = make_source(17, "CREATE TABLE big AS SELECT repeat('x', 1000) FROM generate_series(1, 6000)")
+    end = sql.SQL("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}")
+    meanwhile(lambda: source.server.execute(end.format(sql.Literal(source.name))))
+    for mode in ("replace", "empty"):
+        name = failing.target(mode)
+        at, state = failing.restores.at(failing.server, name), sample.rows(failing.server, name)
+        row = failing.restores.migrate(MigrationOrder(source.url, at, mode, name))
+        failing.require(row, "The server ended the session", "as it was")
+        assert sample.rows(failing.server, name) == state
+
+
+# What must not be touched -----------------------------------------------------------------------
+
+
+def spellings(server: servers.TestServer, name: str) -> dict[str, str]:
+    socket = f"postgresql://{servers.SUPERUSER}:{quote(servers.PASSWORDS[servers.SUPERUSER], safe='')}@"
+    return {
+        "as it is": server.superuser_url(name),
+        "localhost": server.superuser_url(name).replace("127.0.0.1", "localhost"),
+        "another address": server.superuser_url(name).replace("127.0.0.1", "127.0.0.2"),
+        "socket": f"{socket}/{quote(name)}?host={quote(server.host, safe='')}&port={server.port}",
+        "another login": server.url(name, servers.RESTORER),
+    }
+
+
+@pytest.mark.parametrize("spelling", ["as it is", "localhost", "socket", "another login"])
+def test_a_protected_database_is_not_touched_however_it_is_spelt(
+    failing: Failing, backup: BackupJob, source: Source, superuser: User, spelling: str
+) -> None:
+    """It is protected by somebody else's registration."""
+    name = failing.target("replace")
+    Database.objects.create(
+        user=superuser, name="production", sealed_url=seal(failing.server.url(name)), protected=True
+    )
+    failing.restores.backups.user = superuser
+    BackupJob.objects.filter(id=backup.id).update(user=superuser)
+    backup.refresh_from_db()
+    url = spellings(failing.server, name)[spelling]
+    at = failing.restores.backups.register(url)
+    before = sample.rows(failing.server, name)
+    try:
+        refusals = [str(failing.restores.take(at, backup, "replace", name).error)]
+        refusals.append(str(failing.restores.migrate(MigrationOrder(source.url, url, "replace", name)).error))
+    except ServiceError as error:
+        refusals = [str(error)]
+    assert all("protected" in refusal for refusal in refusals), refusals
+    assert sample.rows(failing.server, name) == before
+
+
+def test_the_database_that_pgbr_runs_on(failing: Failing, backup: BackupJob, superuser: User) -> None:
+    own = {key: str(value) for key, value in connection.settings_dict.items()}
+    login = f"{quote(own['USER'], safe='')}:{quote(own['PASSWORD'], safe='')}"
+    address = f"host={quote(own['HOST'], safe='')}&port={own['PORT'] or 5432}"
+    url = f"postgresql://{login}@/{quote(own['NAME'], safe='')}?{address}"
+    failing.restores.backups.user = superuser
+    BackupJob.objects.filter(id=backup.id).update(user=superuser)
+    backup.refresh_from_db()
+    at = failing.restores.backups.register(url)
+    for mode in ("replace", "existing"):
+        flags = {"tables": ["orders"]} if mode == "existing" else {}
+        row = failing.restores.take(at, backup, mode, own["NAME"], flags)
+        failing.require(row, "pgbr itself runs on")
+
+
+@pytest.mark.parametrize("spelling", ["localhost", "socket", "another login"])
+def test_a_database_is_not_migrated_into_itself(
+    failing: Failing, source: Source, superuser: User, spelling: str
+) -> None:
+    failing.restores.backups.user = superuser
+    url = spellings(source.server, source.name)[spelling]
+    row: MigrationJob = failing.restores.migrate(MigrationOrder(source.url, url, "replace", source.name))
+    failing.require(row, "same database", source.name)
+    assert number(source.server, source.name, "SELECT count(*) FROM orders") == 50
