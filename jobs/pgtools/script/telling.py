@@ -10,7 +10,8 @@ from .items import Statement
 
 LONGEST_HEAD = 120
 LONGEST_REASON = 600
-_LITERAL = re.compile(r"'(?:[^']|'')*(?:'|$)|\$\w*\$.*")
+# What a backslash means in a literal depends on settings: nothing that follows one is shown.
+_LITERAL = re.compile(r"'(?:[^'\\]|'')*(?:'|\\.*|$)|\$\w*\$.*")
 _COPY_LINE = re.compile(r"^COPY .+?, line (\d+)", re.MULTILINE)
 
 
