@@ -184,6 +184,7 @@ UPKEEP_DUTIES = [
     ("jobs.queue.purge.purge_finished", "slow", 3600.0),
     ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
     ("jobs.restoring.keeping.drop_expired", "slow", 3600.0),
+    ("jobs.restoring.settling.settle_unsettled", "slow", 300.0),
     ("jobs.scratch.sweep_orphans", "slow", 60.0),
     ("jobs.uploads.sweep", "slow", 300.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),

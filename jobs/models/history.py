@@ -33,6 +33,11 @@ def kept(name: str) -> models.Index:
     return models.Index(fields=["kept_until"], condition=Q(kept_name__isnull=False), name=name)
 
 
+def unsettled(name: str) -> models.Index:
+    """Over the few rows whose temporary database may still be there."""
+    return models.Index(fields=["completed_at"], condition=Q(temporary_name__isnull=False), name=name)
+
+
 class HistoryRow(Owned):
     """What the three history tables share."""
 
@@ -61,6 +66,9 @@ class WritingRow(HistoryRow):
 
     mode = models.CharField(max_length=20, default="", help_text="new, empty, replace or existing.")
     target_name = models.TextField(default="", help_text="The database as PostgreSQL knows it.")
+    temporary_name = models.TextField(
+        null=True, help_text="Of the database it restores into, until that is known to be gone."
+    )
     # Names change in the swap, oids never do: they say which database is which, whatever happened since.
     landed_oid = models.BigIntegerField(
         null=True, help_text="Of the restored database, before it gets its name."
@@ -127,6 +135,7 @@ class RestoreJob(WritingRow):
         indexes = [
             models.Index(fields=["user", "-created_at"], name="restore_jobs_user"),
             kept("restore_jobs_kept"),
+            unsettled("restore_jobs_unsettled"),
         ]
 
 
@@ -148,6 +157,7 @@ class MigrationJob(WritingRow):
         indexes = [
             models.Index(fields=["user", "-created_at"], name="migration_jobs_user"),
             kept("migration_jobs_kept"),
+            unsettled("migration_jobs_unsettled"),
         ]
 
 

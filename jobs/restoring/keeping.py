@@ -53,7 +53,7 @@ def undo(row: Row, *, by: User) -> None:
         )
     _refuse_unfinished(row)
     refuse_protected(_conninfo(row), row.target_name)
-    with _holding(row) as hold:
+    with holding(row) as hold:
         _swap_back(hold, row)
     record(by, "undo", row, target=row.target_name)
 
@@ -75,6 +75,11 @@ def forget(row: Row, *, by: User) -> None:
     if row.kept_name is not None:
         raise ServiceError(
             f'Job {row.pk} still keeps "{row.kept_name}": undo it, or drop that database first.'
+        )
+    if row.temporary_name is not None:
+        raise ServiceError(
+            f'Job {row.pk} may have left "{row.temporary_name}" behind, which pgbr drops as soon as the '
+            "server can be reached: delete the job after that."
         )
     record(by, "delete", row, target=row.target_name)
     row.delete()
@@ -123,7 +128,7 @@ def _remember_undone(row: Row, kept_name: str | None, kept_oid: int | None) -> N
 def _drop(row: Row) -> None:
     if row.kept_name is None:
         raise ServiceError(f"Job {row.pk} keeps no replaced database (any more).")
-    with _holding(row) as hold:
+    with holding(row) as hold:
         found = hold.oid(row.kept_name)
         if found is not None and found != row.kept_oid:
             raise ServiceError(
@@ -141,7 +146,7 @@ def _refuse_unfinished(row: Row) -> None:
 
 
 @contextmanager
-def _holding(row: Row) -> Iterator[Hold]:
+def holding(row: Row) -> Iterator[Hold]:
     """The target's lock, as a worker takes it. Raises `ServiceError` when a job is writing there."""
     conninfo = _conninfo(row)
     try:

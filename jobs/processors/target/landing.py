@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from django.db.models.functions import Now
+from django.db.utils import Error
 
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import PgToolsError
+from jobs.pgtools.errors import ConnectionFailed, PgToolsError
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.target import creation, names, swap
@@ -26,11 +28,20 @@ from jobs.processors.target.lock import EXISTS, Hold
 from jobs.processors.target.sessions import Session
 from jobs.processors.target.swap import Rename, SwapFailed
 from jobs.queue import finish
-from jobs.queue.rows import Job
+from jobs.queue.connections import borrowed
+from jobs.queue.rows import AlreadyEnded, ClaimLost, Job
 
+# A server that crashed and starts again takes its time.
+ASK_TIMES, ASK_SECONDS = 15, 2.0
+NOTHING_KEPT: dict[str, Any] = {"kept_name": None, "kept_oid": None, "kept_until": None}
+NOTHING_LANDED: dict[str, Any] = NOTHING_KEPT | {"landed_oid": None}
 LEFTOVERS = "SELECT datname FROM pg_catalog.pg_database WHERE pg_catalog.starts_with(datname::text, %s)"
 
 log = logging.getLogger(__name__)
+
+
+class Undecided(JobFailed):
+    """Nobody can tell whether the names were changed."""
 
 
 @dataclass
@@ -62,23 +73,25 @@ def remember(job: Job, control: Control, **columns: Any) -> None:
     control.patiently(lambda: finish.progress(job, **columns))
 
 
-def clear_leftovers(hold: Hold, job: Job) -> None:
+def clear_leftovers(hold: Hold, job_id: UUID) -> None:
     """Drop what earlier claims of this job were restoring into."""
     if hold.session is None:
         return
-    for (name,) in hold.session.execute(LEFTOVERS, [names.temporary_prefix(job.id)]).fetchall():
+    for (name,) in hold.session.execute(LEFTOVERS, [names.temporary_prefix(job_id)]).fetchall():
         creation.drop(hold.session, name)
 
 
 @contextmanager
 def landing(hold: Hold, job: Job, wish: Wish, control: Control) -> Iterator[Landing]:
-    """Raises `JobFailed`; leaves no temporary database behind, as far as the server can be reached."""
+    """Raises `JobFailed`; leaves no temporary database behind, or the row says that there may be one."""
     if not wish.beside:
         remember(job, control, touched_at=Now())
         inside = hold.conninfo.replace_database(hold.name)
         yield Landing(inside, False, wish.single_transaction, dict)
         return
     name = names.temporary(job.id, job.claim_id)
+    remember(job, control, temporary_name=name)
+    settled = True
     try:
         place = Landing(hold.conninfo.replace_database(name), True, wish.single_transaction, dict)
         owner = wish.owner if wish.mode == "new" else creation.owner_of(hold.orders, hold.name)
@@ -86,8 +99,12 @@ def landing(hold: Hold, job: Job, wish: Wish, control: Control) -> Iterator[Land
             place.warnings += creation.create(hold.orders, name, wish.properties, owner)
         place.land = lambda: _take_place(hold, job, wish, control, name, place.warnings)
         yield place
+    except Undecided:
+        settled = False
+        raise
     finally:
-        _drop(hold, name)
+        if _dropped(hold, name) and settled:
+            _forget_temporary(job)
 
 
 def _take_place(
@@ -102,12 +119,7 @@ def _take_place(
             "left alone. Choose another name, or replace it."
         )
     renames = [Rename(name, hold.name)]
-    columns: dict[str, Any] = {
-        "landed_oid": hold.oid(name),
-        "kept_name": None,
-        "kept_oid": None,
-        "kept_until": None,
-    }
+    columns: dict[str, Any] = NOTHING_KEPT | {"landed_oid": hold.oid(name)}
     if wish.mode != "new":
         if old is None:
             raise JobFailed(
@@ -121,40 +133,54 @@ def _take_place(
     # Before the swap: should this worker die now, the next one tells by the oids whether it took place.
     remember(job, control, **columns)
     hold.leave_inside()
-    _swap(hold, renames, columns["landed_oid"])
+    _swap(hold, renames, columns["landed_oid"], control)
     return columns | settle(hold, wish.mode, columns["kept_name"], columns["kept_oid"])
 
 
-def _swap(hold: Hold, renames: list[Rename], landed_oid: int) -> None:
-    nothing = {"landed_oid": None, "kept_name": None, "kept_oid": None, "kept_until": None}
+def _swap(hold: Hold, renames: list[Rename], landed_oid: int, control: Control) -> None:
     try:
         swap.swap(hold.orders, renames, hold.open)
     except SwapFailed as error:
-        raise JobFailed(str(error), **nothing) from error
+        raise JobFailed(str(error), **NOTHING_LANDED) from error
     except psycopg.Error as error:
         # The answer to the COMMIT may be what got lost.
-        if _has_landed(hold, landed_oid):
+        if _has_landed(hold, landed_oid, control):
             return
         reason = str(error).strip().partition("\n")[0]
         raise JobFailed(
-            f"The server broke off while names were changed, which was not done: {reason}", **nothing
+            f"The server broke off while names were changed, which was not done: {reason}", **NOTHING_LANDED
         ) from error
 
 
-def _has_landed(hold: Hold, oid: int) -> bool:
-    """Raises `ConnectionFailed` where nobody can tell: then the row keeps both oids."""
-    with hold.open(hold.conninfo.dbname if hold.session is None else hold.orders.info.dbname) as session:
-        row = session.execute(EXISTS, [hold.name]).fetchone()
-    return bool(row and row[0] == oid)
+def _has_landed(hold: Hold, oid: int, control: Control) -> bool:
+    """Asks a server that broke off, which may be starting again. Raises `Undecided` when nobody can tell."""
+    for _ in range(ASK_TIMES):
+        try:
+            with hold.open() as session:
+                row = session.execute(EXISTS, [hold.name]).fetchone()
+            return bool(row and row[0] == oid)
+        except (psycopg.Error, ConnectionFailed) as error:
+            trouble: Exception = error
+        if control.wait(ASK_SECONDS):
+            break
+    raise Undecided(
+        f"The connection to {hold.conninfo.host_label} broke while names were changed, and since then nobody "
+        f'could ask whether they were: "{hold.name}" is either the database of before or the restored one. '
+        "pgbr goes on asking, and will say it here."
+    ) from trouble
 
 
 def settle(hold: Hold, mode: str, kept_name: str | None, kept_oid: int | None) -> dict[str, Any]:
     """What was replaced by way of an empty database is not worth keeping; columns of the history row."""
     if mode != "empty" or kept_name is None:
         return {}
-    if hold.oid(kept_name) == kept_oid:
-        creation.drop(hold.orders, kept_name)
-    return {"kept_name": None, "kept_oid": None, "kept_until": None}
+    try:
+        if hold.oid(kept_name) == kept_oid:
+            creation.drop(hold.orders, kept_name)
+    except psycopg.Error as error:  # all is done but for this: it goes when its time is over
+        log.warning("the emptied database %s is not dropped yet: %s", kept_name, str(error).strip())
+        return {}
+    return dict(NOTHING_KEPT)
 
 
 def already_landed(hold: Hold, row: Any) -> bool:
@@ -162,16 +188,24 @@ def already_landed(hold: Hold, row: Any) -> bool:
     return row.landed_oid is not None and hold.session is not None and hold.oid(hold.name) == row.landed_oid
 
 
-def _drop(hold: Hold, name: str) -> None:
-    """Once landed there is none of that name. A server that is away keeps it until the job comes again."""
+def _dropped(hold: Hold, name: str) -> bool:
+    """Is it gone? Once landed there is none of that name. The session at hand may be what broke."""
     try:
-        if hold.session is not None and not hold.session.closed:
-            creation.drop(hold.session, name)
-            return
-        with hold.open() as session:
-            creation.drop(session, name)
+        try:
+            creation.drop(hold.orders, name)
+        except psycopg.Error:
+            with hold.open() as another:
+                creation.drop(another, name)
     except (psycopg.Error, PgToolsError, JobFailed) as error:
         log.warning("the temporary database %s may be left behind: %s", name, str(error).strip())
+        return False
+    return True
+
+
+def _forget_temporary(job: Job) -> None:
+    """What cannot be written now is settled later."""
+    with suppress(ClaimLost, AlreadyEnded, Error), borrowed():
+        finish.progress(job, temporary_name=None)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from jobs.processors.explained import explained
 from jobs.processors.load import Load
 from jobs.processors.target.landing import (
     Landing,
+    Undecided,
     Wish,
     already_landed,
     clear_leftovers,
@@ -37,10 +38,12 @@ Fill = Callable[[Landing], None]
 def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: Control) -> Iterator[Outcome]:
     """Have `load` done by `fill(place)`. Raises `JobFailed`, saying what is left in the target if it
     is not as it was."""
-    clear_leftovers(hold, job)
+    clear_leftovers(hold, job.id)
     try:
         with explained(control, hold.conninfo.secrets), landing(hold, job, wish, control) as place:
             columns = _fill(hold, place, load, fill, control)
+    except Undecided as failure:
+        raise JobFailed(str(failure), **_told(load)) from failure
     except JobFailed as failure:
         message = _with_damage(advised(str(failure)), wish, load)
         raise JobFailed(message, **(_told(load) | failure.values)) from failure
