@@ -59,6 +59,7 @@ class Hold:
         self.session: Session | None = None
         self.inside: Session | None = None
         self.lost = False
+        self._loss = ""
         self._killers: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._done = threading.Event()
@@ -108,6 +109,9 @@ class Hold:
         """While inside, losing the lock calls `kill`."""
         with self._lock:
             self._killers.append(kill)
+            late = self.lost
+        if late:
+            kill()
         try:
             yield
         finally:
@@ -115,22 +119,42 @@ class Hold:
                 self._killers.remove(kill)
 
     def check(self) -> None:
+        """Raises `JobFailed` once the lock is lost."""
         if self.lost:
-            raise JobFailed(
-                f'The session that held the lock on "{self.name}" at {self.conninfo.host_label} broke, so '
-                "this job stopped writing. Was the server restarted? Look at the target, then run it again."
-            )
+            raise JobFailed(self._loss)
 
     def watch(self) -> None:
         while not self._done.wait(PROBE_SECONDS):
             with self._lock:
                 held = [session for session in (self.session, self.inside) if session is not None]
-                killers = list(self._killers)
             if any(_is_broken(session) and self._holds(session) for session in held):
-                self.lost = True
-                for kill in killers:
-                    kill()
+                self._lose()
                 return
+
+    def _lose(self) -> None:
+        where = f'"{self.name}" at {self.conninfo.host_label}'
+        self._loss = (
+            f"The database {where} was dropped or renamed meanwhile, so this job stopped."
+            if self._is_gone()
+            else f"The session that held the lock on {where} broke, so this job stopped writing. Was the "
+            "server restarted? Look at the target, then run it again."
+        )
+        with self._lock:
+            self.lost = True
+            killers = list(self._killers)
+        for kill in killers:
+            kill()
+
+    def _is_gone(self) -> bool:
+        """Known for sure, and it was there before."""
+        try:
+            return (
+                self.inside is not None
+                and self.session is not None
+                and self.session.execute(EXISTS, [self.name]).fetchone() is None
+            )
+        except psycopg.Error:
+            return False
 
     def _holds(self, session: Session) -> bool:
         """Not left or closed on purpose meanwhile."""

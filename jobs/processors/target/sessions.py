@@ -18,9 +18,11 @@ from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 Session = psycopg.Connection[Any]
 Open = Callable[[], Session]
 
+# A worker that slept through the loss of its lock must send nobody away: they are a later one's by then.
 OTHERS = """
 SELECT pid, COALESCE(usename, ''), COALESCE(application_name, '') FROM pg_catalog.pg_stat_activity
 WHERE datname = ANY(%s) AND backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+  AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE pid = %s)
 """
 OURS = """
 SELECT pid FROM pg_catalog.pg_stat_activity
@@ -91,24 +93,26 @@ def end_own(session: Session, application_name: str) -> int:
 
 
 @contextmanager
-def emptied(databases: Sequence[str], open_session: Open) -> Iterator[list[str]]:
+def emptied(databases: Sequence[str], holder: Session, open_session: Open) -> Iterator[list[str]]:
     """While inside, whoever connects to these databases is sent away again and again, so that they can be
-    renamed or dropped. Yields who could not be: "application as user"."""
+    renamed or dropped; as long as the session `holder` lives. Yields who could not be: "application as user".
+    """
     stubborn: list[str] = []
+    pid = holder.info.backend_pid
     done = threading.Event()
     session = open_session()
 
     def sweep() -> None:
         while not done.is_set():
             try:
-                stubborn[:] = _end_others(session, databases)
+                stubborn[:] = _end_others(session, databases, pid)
             except psycopg.Error:
                 return
             done.wait(AGAIN_SECONDS)
 
     thread = threading.Thread(target=sweep, daemon=True)
     try:
-        stubborn[:] = _end_others(session, databases)
+        stubborn[:] = _end_others(session, databases, pid)
         thread.start()
         yield stubborn
     finally:
@@ -118,9 +122,9 @@ def emptied(databases: Sequence[str], open_session: Open) -> Iterator[list[str]]
         session.close()
 
 
-def _end_others(session: Session, databases: Sequence[str]) -> list[str]:
+def _end_others(session: Session, databases: Sequence[str], holder: int) -> list[str]:
     stubborn = []
-    for pid, user, application in session.execute(OTHERS, [list(databases)]).fetchall():
+    for pid, user, application in session.execute(OTHERS, [list(databases), holder]).fetchall():
         try:
             session.execute(END, [pid])
         except psycopg.errors.InsufficientPrivilege:

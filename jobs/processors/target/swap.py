@@ -39,7 +39,7 @@ def swap(session: Session, renames: Sequence[Rename], open_another: Open) -> Non
     connection breaks: then look at the oids to see what holds.
     """
     names = [rename.old for rename in renames]
-    with sessions.emptied(names, open_another) as stubborn:
+    with sessions.emptied(names, session, open_another) as stubborn:
         for attempt in range(1, TRIES + 1):
             try:
                 _rename_all(session, renames)
