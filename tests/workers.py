@@ -92,6 +92,11 @@ class RunningWorker:
         """The supervisor, its processes and everything they run."""
         return [self.pid, *descendants(self.pid)]
 
+    def python_pids(self) -> list[int]:
+        """Without the tools: what a kill of the worker alone leaves to the kernel."""
+        mark = b"manage.py"
+        return [pid for pid in self.pids() if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
     def child(self, role: str) -> int:
         """The pid of the newest process of a role, once it has been started."""
         mark = f"started the {role} process, pid "

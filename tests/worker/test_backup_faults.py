@@ -28,11 +28,15 @@ def scratch() -> list[str]:
 
 def dumps(job_id: object) -> list[int]:
     """Living pg_dump processes of a job, by the application name in their environment."""
+    return tools(job_id, b"pg_dump")
+
+
+def tools(job_id: object, name: bytes = b"pg_") -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            is_dump = entry.name.isdigit() and b"pg_dump" in (entry / "cmdline").read_bytes()
-            if is_dump and f"pgbr/{job_id}".encode() in (entry / "environ").read_bytes():
+            is_tool = entry.name.isdigit() and name in (entry / "cmdline").read_bytes()
+            if is_tool and f"pgbr/{job_id}".encode() in (entry / "environ").read_bytes():
                 found.append(int(entry.name))
         except OSError:
             continue
