@@ -1,4 +1,4 @@
-"""Restores and migrations that stop in the middle for as long as a test wants, and a witness of who writes."""
+"""Restores and migrations that stop in the middle for as long as a test wants; a witness of who writes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.processors.conftest import Source
 from tests.restoring.conftest import Restores, databases, number
 from tests.waiting import until
 
-# It stops where it is loaded ("load") or indexed ("index"), but not at home, while a role called so exists. What
-# comes after it is more than pipes hold, so that pg_dump waits too.
+# It stops where it is loaded ("load") or indexed ("index"), but not at home, while a role called so exists.
+# What comes after it is more than pipes hold, so that pg_dump waits too.
 PAUSE = """
 CREATE FUNCTION awake() RETURNS bool LANGUAGE sql VOLATILE AS $$
     SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'wake {home}') $$;
@@ -168,11 +168,8 @@ class Shop:
 
     def wait_until_paused(self, *jobs: uuid.UUID) -> None:
         def all_paused() -> bool:
-            for job in jobs or self.jobs:
-                found = (
-                    RestoreJob.objects.filter(id=job).first() or MigrationJob.objects.filter(id=job).first()
-                )
-                assert found is None or not found.completed_at, (self.jobs[job], found.error)
+            for queued in QueuedJob.objects.filter(id__in=jobs or self.jobs):
+                assert not queued.completed_at, (self.jobs[queued.id], queued.last_error)
             return all(self.sleepers(job) for job in jobs or self.jobs)
 
         until(all_paused, "the restores are in the middle", seconds=60)
@@ -185,7 +182,8 @@ class Shop:
         """Of both sides, as somebody at the server would; `of` is a condition on pg_stat_activity."""
         with self.watch() as session:
             ended = session.execute(
-                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s AND {of}",
+                f"""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE application_name = %s AND {of}""",
                 [f"pgbr/{job}"],
             ).fetchall()
         assert ended
