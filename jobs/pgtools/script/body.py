@@ -13,14 +13,14 @@ _HEADS = {
 class Body:
     """Follows one statement from semicolon to semicolon.
 
-    psql counts BEGIN, CASE and END in statements that begin as _HEADS. BEGIN alone is no reserved word,
-    and functions and columns have that name: here it counts before ATOMIC only.
+    psql counts BEGIN, CASE and END outside parentheses in statements that begin as _HEADS. BEGIN is no
+    reserved word, and there are functions and columns of that name: here it counts before ATOMIC only.
     """
 
     def __init__(self) -> None:
         self._is_function: bool | None = None
         self._looked_at = 0
-        self._depth = 0
+        self._depth = self._parentheses = 0
 
     def is_open(self, text: bytes, start: int, end: int, *, standard_strings: bool) -> bool:
         """Whether `end` lies in a body; `start` is the statement's, and `end` grows from call to call."""
@@ -34,10 +34,12 @@ class Body:
     def _count(self, text: bytes, standard_strings: bool) -> None:
         before = ""
         for word in words(text, standard_strings=standard_strings):
-            if (before, word.said) == ("BEGIN", "ATOMIC") or (word.said == "CASE" and self._depth):
-                self._depth += 1
-            elif word.said == "END" and self._depth:
-                self._depth -= 1
+            self._parentheses += {"(": 1, ")": -1}.get(word.said, 0)
+            if self._parentheses == 0:
+                if (before, word.said) == ("BEGIN", "ATOMIC") or (word.said == "CASE" and self._depth):
+                    self._depth += 1
+                elif word.said == "END" and self._depth:
+                    self._depth -= 1
             before = word.said
 
 

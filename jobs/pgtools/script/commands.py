@@ -1,6 +1,7 @@
-r"""The lines of a script that are for psql and not for the server: two are known, everything else is refused.
+r"""The lines of a script that are for psql and not for the server: those that
+pg_dump writes are known, everything else is refused.
 
-By the rules of psql's psqlscanslash.l and of pg_dump, which writes `\restrict`, `\unrestrict` and `\connect`.
+By the rules of psql's psqlscanslash.l and of pg_dump, which writes these and no others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from .errors import ScriptError
 from .items import Connect
 
 _END = rb"[ \t]*\r?(?:\n|\Z)"
-_RESTRICT = re.compile(rb"\\(?:un)?restrict[ \t]+[A-Za-z0-9]+" + _END)
+# Before a \connect to a name of other characters than letters and digits, pg_dump writes \encoding.
+_NOTHING = re.compile(rb"\\(?:(?:un)?restrict[ \t]+[A-Za-z0-9]+|encoding[ \t]+SQL_ASCII)" + _END)
 _QUOTED = rb'"(?:[^"\r\n]|"")+"'
 _CONNECT = re.compile(
     rb"\\c(?:onnect)?[ \t]+(?:-reuse-previous=on[ \t]+(?P<conninfo>" + _QUOTED + rb")|"
@@ -25,7 +27,7 @@ def command(text: bytes, line: int) -> Connect | None:
 
     `text` goes on to the end of the line, or of the input.
     """
-    if _RESTRICT.fullmatch(text):
+    if _NOTHING.fullmatch(text):
         return None
     found = _CONNECT.fullmatch(text)
     name = _name(found) if found else None

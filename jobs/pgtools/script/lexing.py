@@ -17,30 +17,41 @@ COMMENT = rb"--[^\r\n]*+"
 # A token could go on with these in the next piece of input.
 UNSURE = bytes([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$&/-", *range(128, 256)])
 
-BLANK = re.compile(rb"(?:" + SPACE + rb"++|" + COMMENT + rb"[\r\n])*+")
-_BODY = re.compile(rb"'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
+
+def _many(*alternatives: bytes) -> bytes:
+    """Any number of them.
+
+    Before Python 3.11.5 a group that fails after it has matched a part leaves the end of that part as the
+    end of all. The last alternative fails where the group begins, and so puts it right.
+    """
+    return rb"(?:" + b"|".join([*alternatives, rb"(?!)"]) + rb")*+"
+
+
+_COMMENT_LINE = COMMENT + rb"[\r\n]"
+BLANK = re.compile(_many(SPACE + rb"++", _COMMENT_LINE))
+_BODY = re.compile(rb"'" + _many(rb"[^'\\]++", rb"\\.", rb"''") + rb"'", re.DOTALL)
 # Two literals with a line break between them are one, of the first one's kind.
 _CONTINUED = re.compile(
-    rb"(?:[ \t\f\v]++|" + COMMENT + rb")*+[\r\n](?:" + SPACE + rb"++|" + COMMENT + rb"[\r\n])*+(?=')"
+    _many(rb"[ \t\f\v]++", COMMENT) + rb"[\r\n]" + _many(SPACE + rb"++", _COMMENT_LINE) + rb"(?=')"
 )
-_AFTER = re.compile(rb"(?:" + SPACE + rb"++|" + COMMENT + rb")*+(?:-\Z)?")
+_AFTER = re.compile(_many(SPACE + rb"++", COMMENT) + rb"(?:-\Z)?")
 _BLOCK = re.compile(rb"/\*|\*/")
 _DOLLAR = re.compile(rb"\$(?:[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*+)?\$")
 _HALF_DOLLAR = re.compile(rb"\$(?:[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*+)?\Z")
 
 
-def _run(prefixes: bytes, literal: bytes) -> re.Pattern[bytes]:
-    atom = (
-        rb"(?:[^'\"();\\$/\-A-Za-z_\x80-\xff]++|(?!" + prefixes + rb"')" + NAME + literal + rb'|"[^"]*+"|'
-        rb"" + COMMENT + rb"[\r\n]|-(?!-)|/(?!\*)|\$[0-9]++)"
-    )
-    inner = rb"\(" + atom + rb"*+\)"
-    outer = rb"\((?:" + atom + rb"|" + inner + rb")*+\)"
-    return re.compile(rb"(?:" + atom + rb"|" + outer + rb")*+", re.DOTALL)
+def _run(prefixes: bytes, *literals: bytes) -> re.Pattern[bytes]:
+    atoms = (
+        rb"[^'\"();\\$/\-A-Za-z_\x80-\xff]++", rb"(?!" + prefixes + rb"')" + NAME, *literals, rb'"[^"]*+"',
+        _COMMENT_LINE, rb"-(?!-)", rb"/(?!\*)", rb"\$[0-9]++",
+    )  # fmt: skip
+    flat = rb"\(" + _many(*atoms) + rb"\)"
+    nested = rb"\(" + _many(*atoms, flat) + rb"\)"
+    return re.compile(_many(*atoms, nested), re.DOTALL)
 
 
 # By standard_conforming_strings: what holds neither a statement's end nor anything that needs a closer look.
-_RUN = {True: _run(rb"[eE]", rb"|'[^']*+'"), False: _run(rb"(?:[eEbBxX]|[uU]&)", b"")}
+_RUN = {True: _run(rb"[eE]", rb"'[^']*+'"), False: _run(rb"(?:[eEbBxX]|[uU]&)")}
 _ESCAPED = {True: re.compile(rb"[eE](?=')"), False: re.compile(rb"[eE]?(?=')")}
 _TOKEN = re.compile(rb"(?:[bBxX]|[uU]&)?'[^']*+'|\"[^\"]*+\"|" + COMMENT)
 _NAME = re.compile(NAME)

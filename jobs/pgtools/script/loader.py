@@ -66,16 +66,11 @@ class Loader:
         self._single = single_transaction
         self._accepts = accept_errors and not single_transaction
         self._role = role
+        self._target_name = target_name
+        self._skip = skip
         self._on_progress = on_progress
         self._stop = stop
         self._wire = Wire(connection, self._beat)
-        lacking = connection.execute(_LACKING, [list(SETTINGS)]).fetchall()
-        self._policy = Policy(
-            target_name,
-            single_transaction=single_transaction,
-            lacking=frozenset(name for (name,) in lacking),
-            skip=skip,
-        )
         self._result = ScriptResult()
         self._current = Statement(0, b"")
         self._copying = False
@@ -93,9 +88,9 @@ class Loader:
         """
         self._connection.add_notice_handler(self._notice)
         try:
-            self._begin()
+            policy = self._begin()
             ends = Ends(chunks)
-            self._run_items(Scanner(self._beating(ends)))
+            self._run_items(Scanner(self._beating(ends)), policy)
             self._check_end(ends)
             before_commit()
             if self._single:
@@ -107,12 +102,20 @@ class Loader:
             self._connection.remove_notice_handler(self._notice)
         return self._result
 
-    def _begin(self) -> None:
+    def _begin(self) -> Policy:
         self._ours(b"SET client_encoding = 'UTF8'")
         if self._role:
             self._ours(b"SET ROLE " + quoted(self._role))
+        lacking = self._lacking()
         if self._single:
             self._ours(b"BEGIN")
+        return Policy(self._target_name, single_transaction=self._single, lacking=lacking, skip=self._skip)
+
+    def _lacking(self) -> frozenset[str]:
+        try:
+            return frozenset(n for (n,) in self._connection.execute(_LACKING, [list(SETTINGS)]).fetchall())
+        except psycopg.Error as error:
+            raise ScriptFailed(0, head(_LACKING.encode()), reason(error)) from error
 
     def _ours(self, text: bytes) -> None:
         """A statement that is not the script's, and without which nothing goes."""
@@ -121,11 +124,11 @@ class Loader:
         except psycopg.Error as error:
             raise ScriptFailed(0, head(text), reason(error)) from error
 
-    def _run_items(self, scanner: Scanner) -> None:
+    def _run_items(self, scanner: Scanner, policy: Policy) -> None:
         self._follow(scanner)
         for item in scanner:
             if isinstance(item, Statement):
-                self._statement(item)
+                self._statement(item, policy)
                 self._follow(scanner)
                 continue
             self._send_waiting()
@@ -135,7 +138,7 @@ class Loader:
                 case CopyEnd():
                     self._end_of_data()
                 case Connect():
-                    self._policy.connect(item)
+                    policy.connect(item)
         self._send_waiting()
 
     def _follow(self, scanner: Scanner) -> None:
@@ -143,7 +146,7 @@ class Loader:
         scanner.standard_strings = self._wire.setting("standard_conforming_strings") == "on"
         scanner.encoding = self._wire.setting("client_encoding")
 
-    def _statement(self, item: Statement) -> None:
+    def _statement(self, item: Statement, policy: Policy) -> None:
         if _INSERT.match(item.text) and (self._single or not self._wire.in_transaction):
             self._waiting.append(item)
             self._waiting_bytes += len(item.text)
@@ -151,7 +154,7 @@ class Loader:
                 self._send_waiting()
             return
         self._send_waiting()
-        text = self._policy.for_server(item)
+        text = policy.for_server(item)
         if text is not None:
             self._send(item, text)
 

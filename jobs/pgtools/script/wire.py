@@ -15,6 +15,7 @@ from psycopg.errors import error_from_result
 SECONDS_BETWEEN_BEATS = 0.2
 SECONDS_TO_REST = 10.0
 _COPY_PIECE = 1 << 14  # libpq and the server copy each piece; small ones stay in the CPU's cache
+_UNASKED = (pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH)
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
 
@@ -113,6 +114,9 @@ class Wire:
                 return True
             if result.status in _FAILED:
                 error = error or result
+            elif result.status in _UNASKED:
+                self._connection.close()
+                raise psycopg.OperationalError("the server began to send rows of a COPY")
         if error:
             raise error_from_result(error, self._connection.info.encoding)
         return False
