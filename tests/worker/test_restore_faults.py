@@ -7,13 +7,13 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from jobs import services
-from jobs.models import TimelineLine
 from tests.conftest import StartWorker
 from tests.environment import STATE
 from tests.processors.conftest import Backups, _close_borrowed, in_a_thread
@@ -56,7 +56,16 @@ def assert_restored(shop: Shop, job: uuid.UUID) -> None:
     assert shop.row(job).error is None
 
 
-def test_killed_in_the_middle_of_every_way_another_worker_gives_the_dump_or_leaves_the_target(
+def assert_put_back(shop: Shop, before: dict[str, Any]) -> None:
+    for queued in map(shop.queued, shop.jobs):
+        assert (queued.status, queued.attempts, queued.stalls) == ("pending", 0, 0), queued.last_error
+        assert shop.row(queued.id).status == "pending"
+    assert shop.no_sessions()
+    assert (shop.temporary(), scratch()) == (set(), [])
+    assert shop.state() == before
+
+
+def test_ended_gently_and_then_killed_in_every_way_the_next_worker_gives_the_dump_or_leaves_the_target(
     shop: Shop, start_worker: StartWorker
 ) -> None:
     shop.hold("index")
@@ -71,14 +80,19 @@ def test_killed_in_the_middle_of_every_way_another_worker_gives_the_dump_or_leav
     ]
     shop.hold("load", shop.jobs[again[-1]])
     once = shop.restore("existing", {"data_only": True}, statements=TABLES)
-    before = shop.rows(shop.jobs[once])
-    first = start_worker(*QUEUES)
+    before = shop.state()
+    gentle = start_worker(*QUEUES, SHUTDOWN_GRACE_SECONDS=0.5)
     shop.wait_until_paused()
-    first.signal(signal.SIGKILL, first.python_pids())
+    assert gentle.terminate() == 0
+    assert_put_back(shop, before)
+
+    killed = start_worker(*QUEUES, STALE_SECONDS=2)
+    shop.wait_until_paused()
+    killed.signal(signal.SIGKILL, killed.python_pids())
     until(lambda: all(map(shop.sleepers, shop.jobs)), "the server goes on with what a killed tool began")
     with Witness(shop, shop.now()) as witness:
         shop.release()
-        start_worker(*QUEUES)
+        start_worker(*QUEUES, STALE_SECONDS=2)
         shop.wait_for("completed", *again)
         shop.wait_for("failed", once)
     assert not witness.trouble
@@ -87,37 +101,11 @@ def test_killed_in_the_middle_of_every_way_another_worker_gives_the_dump_or_leav
     for job in again:
         assert_restored(shop, job)
     assert "Restoring a second time could double rows" in (shop.row(once).error or "")
-    assert shop.rows(shop.jobs[once]) == before
-    assert {shop.queued(job).stalls for job in shop.jobs} == {1}
+    assert shop.rows(shop.jobs[once]) == before[shop.jobs[once]]
+    assert {(queued.stalls, queued.attempts) for queued in map(shop.queued, shop.jobs)} == {(1, 1)}
     assert not shop.temporary()
     assert sum(name.startswith(shop.jobs[again[2]]) for name in databases(shop.server)) == 1
     until(lambda: not scratch() and not any(map(tools, shop.jobs)), "what the killed worker left is removed")
-
-
-def test_sigterm_with_a_short_grace_puts_them_back_as_if_nothing_had_been(
-    shop: Shop, start_worker: StartWorker
-) -> None:
-    shop.hold("index")
-    shop.restore("new")
-    shop.restore("empty")
-    shop.restore("replace", statements=BEFORE)
-    shop.restore("existing", {"data_only": True}, statements=TABLES)
-    shop.migrate("empty")
-    before = shop.state()
-    worker = start_worker(*QUEUES, SHUTDOWN_GRACE_SECONDS=0.5)
-    shop.wait_until_paused()
-    assert worker.terminate() == 0
-    for queued in map(shop.queued, shop.jobs):
-        assert (queued.status, queued.attempts, queued.stalls) == ("pending", 0, 0), queued.last_error
-        assert shop.row(queued.id).status == "pending"
-    assert shop.no_sessions()
-    assert (shop.temporary(), scratch()) == (set(), [])
-    assert shop.state() == before
-    shop.release()
-    start_worker(*QUEUES)
-    shop.wait_for("completed")
-    for job in shop.jobs:
-        assert_restored(shop, job)
 
 
 def test_cancelled_cut_off_or_robbed_of_one_end_they_leave_the_target_as_it_was(
@@ -158,30 +146,3 @@ def test_cancelled_cut_off_or_robbed_of_one_end_they_leave_the_target_as_it_was(
     assert "was dropped or renamed meanwhile" in (shop.row(dropped).error or "")
     assert "pg_dump" in (shop.row(dumpless).error or "")
     assert "server closed the connection" in (shop.row(sourceless).error or "")
-
-
-def test_frozen_workers_that_wake_neither_write_nor_swap_names(shop: Shop, start_worker: StartWorker) -> None:
-    shop.hold("index")
-    shop.restore("new")
-    shop.restore("empty")
-    shop.restore("replace", statements=BEFORE)
-    shop.restore("existing", OVER, statements=SAME_NAMES)
-    shop.migrate("replace", BEFORE)
-    first = start_worker(*QUEUES, STALE_SECONDS=2)
-    shop.wait_until_paused()
-    tree = first.pids()
-    first.signal(signal.SIGSTOP, tree)
-    with Witness(shop, shop.now()) as witness:
-        start_worker(*QUEUES, STALE_SECONDS=2)
-        until(lambda: all(shop.queued(job).stalls == 1 for job in shop.jobs), "the jobs are taken back")
-        until(lambda: all(shop.sleepers(job, witness.mark) for job in shop.jobs), "they run again")
-        first.signal(signal.SIGCONT, tree)
-        until(lambda: first.text().count("claim lost") == len(shop.jobs), "the zombie has given up")
-        shop.wake()
-        shop.wait_for("completed")
-    assert not witness.trouble
-    for job in shop.jobs:
-        assert_restored(shop, job)
-        assert TimelineLine.objects.filter(job_id=job, event="completed").count() == 1
-    until(shop.no_sessions, "no session is left")
-    assert not shop.temporary()
