@@ -14,6 +14,7 @@ from .errors import InvalidFlags
 from .flags import frozen, option_in_words
 from .options import Field
 from .restore_options import FOR_SQL, MODES, OWN, RESTORE_BY_NAME, RESTORE_FIELDS, SELECTION
+from .script.policy import LEFT_OUT
 from .toolset import Toolset
 
 if TYPE_CHECKING:
@@ -104,6 +105,11 @@ class RestoreFlags:
     @property
     def restores_privileges(self) -> bool:
         return not self.no_privileges and self.missing_roles != "skip"
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The names among script.policy.LEFT_OUT that were chosen."""
+        return frozenset(name for name in LEFT_OUT if getattr(self, name))
 
     @property
     def selects(self) -> bool:

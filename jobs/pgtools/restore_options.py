@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .options import SECTIONS, Field, Group
+from .script.policy import LEFT_OUT
 
 MODES = ("new", "empty", "replace", "existing")
 # Choosing by schema and table goes through a list of the archive's contents (archive.select): pg_restore's
@@ -86,6 +87,7 @@ OWN = frozenset(
 # What a script of SQL can be told; the rest chooses from an archive.
 FOR_SQL = frozenset(
     {"analyze", "keep_days", "accept_errors", "create", "single_transaction", "exit_on_error", "role"}
+    | LEFT_OUT.keys()
 )
 
 PRESETS: Mapping[str, Mapping[str, bool]] = MappingProxyType(

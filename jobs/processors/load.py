@@ -23,6 +23,7 @@ from jobs.pgtools.script.loader import Loader
 from jobs.pgtools.toolset import Toolset
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
+from jobs.processors.finding import counted
 from jobs.processors.plan import Plan
 from jobs.processors.progress import Meter
 from jobs.processors.target.lock import Hold
@@ -202,6 +203,7 @@ class Load:
                 role=self.flags.role if self.plan.client is None else "",
                 on_progress=self._said,
                 stop=self._stop,
+                skip=frozenset() if self.plan.client else self.flags.left_out,
             )
             try:
                 result = loader.run(chunks, before_commit=self._then_committing(gate))
@@ -211,6 +213,8 @@ class Load:
                 raise
         self.errors, self.first_errors = result.errors, result.first
         self.warnings += result.notices
+        if self.errors and not self.flags.accept_errors:
+            raise JobFailed(f"{counted(self.errors, 'statement')} failed, the first: {self.first_errors[0]}")
 
     def _said(self, line: int, words: str) -> None:
         with self._lock:

@@ -157,7 +157,8 @@ def test_a_script_decides_itself_what_it_drops_and_loads() -> None:
     ("format", "values", "named"),
     [
         ("plain", {"tables": ["a"], "clean": True, "jobs": 2}, ["jobs", "tables", "clean"]),
-        ("plain", {"missing_roles": "skip", "no_comments": True}, ["missing_roles", "no_comments"]),
+        ("plain", {"missing_roles": "skip", "schema_only": True}, ["missing_roles", "schema_only"]),
+        ("plain", dict(PRESETS["managed"]), []),
         ("plain", {"accept_errors": True, "role": "r", "analyze": False, "keep_days": 0}, []),
         ("tar", {"jobs": 2}, ["jobs"]),
         ("tar", {"tables": ["a"]}, []),

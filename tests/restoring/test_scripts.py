@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from jobs.pgtools.restore_options import PRESETS
 from tests import sample, servers
 from tests.processors.conftest import Source
-from tests.restoring.conftest import Failing, Restores, completed, databases
+from tests.restoring.conftest import Failing, Restores, completed, databases, number
 from tests.restoring.test_versions import dump
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,3 +123,25 @@ def test_a_harmless_dump_restores(
     assert sample.rows(source.server, name) == sample.rows(source.server, source.name)
     assert sample.definitions(source.server, name) == sample.definitions(source.server, source.name)
     assert source.name in databases(source.server)
+
+
+def test_a_dump_of_strangers_restores_without_them(restores: Restores) -> None:
+    """Owners, grants and comments on extensions are left out of SQL too."""
+    foreign = b"""CREATE EXTENSION citext; COMMENT ON EXTENSION citext IS 'theirs';
+        CREATE TABLE t (a text); ALTER TABLE public.t OWNER TO "some one"; GRANT SELECT ON t TO nobody;
+        COPY t FROM stdin;\nALTER TABLE t OWNER TO nobody;\n\\.\n"""
+    server, name = servers.get(17), restores.name()
+    upload, at = restores.upload(foreign, "theirs.sql"), restores.at(server, name)
+    row = restores.take(at, upload, "new", name)
+    assert (row.status, "without owners" in (row.error or "")) == ("failed", True), row.error
+    completed(restores.take(at, upload, "new", name, PRESETS["managed"]))
+    assert number(server, name, "SELECT a FROM t") == "ALTER TABLE t OWNER TO nobody;"
+    assert number(server, name, "SELECT tableowner FROM pg_tables WHERE tablename = 't'") == servers.RESTORER
+
+
+def test_errors_that_nobody_accepted_fail_the_job_that_went_on_after_them(failing: Failing) -> None:
+    upload = failing.restores.upload(
+        b"CREATE TABLE a (n int); CREATE TABLE a (); SELECT x; CREATE TABLE b ();"
+    )
+    row = failing.take(upload, "new", {"exit_on_error": False}, "2 statements failed", '"a" already exists')
+    assert "SELECT x" in " ".join(row.warnings)

@@ -13,6 +13,7 @@ from jobs.pgtools.restore_hints import advised
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control, Stop, Stopped
 from jobs.processors.explained import explained
+from jobs.processors.finding import counted
 from jobs.processors.load import Load
 from jobs.processors.target.landing import (
     Landing,
@@ -121,7 +122,7 @@ def _told(load: Load) -> dict[str, Any]:
     warnings = list(load.warnings)
     if load.errors:
         shown = load.first_errors[:MOST_ERRORS_SHOWN]
-        warnings = [f"{load.errors} statements failed. The first: " + "; ".join(shown), *warnings]
+        warnings = [f"{counted(load.errors, 'statement')} failed. The first: " + "; ".join(shown), *warnings]
     return {"log": load.log, "warnings": warnings}
 
 
