@@ -3,6 +3,7 @@
 #   make demo    show that it works: back up a sample database, restore it, compare
 #   make run     the dashboard and one worker at http://127.0.0.1:8000
 #   make test    the tests      make check   style, types, imports      make e2e   the browser tests
+#   make matrix  restore every format, codec and way, and from each major into it and the newer ones: a table
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -13,7 +14,7 @@ SOURCES := pgbr jobs schedules dashboard tests bench manage.py gunicorn.conf.py
 # Tests wait for servers and workers more than they compute.
 TEST_PROCESSES ?= 2
 
-.PHONY: help setup setup-dev run demo test e2e check style types imports migrations lengths chaos bench clean
+.PHONY: help setup setup-dev run demo test e2e check style types imports migrations lengths matrix chaos bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -90,6 +91,9 @@ lengths:
 chaos: setup-dev
 	$(PY) -m pytest tests/worker tests/embedded tests/storage/test_s3_outage.py $(PYTEST_ARGS)
 	$(PY) -m pytest tests/chaos -m chaos -s $(PYTEST_ARGS)
+
+matrix: setup-dev
+	@$(PY) -m tests.restoring.matrix
 
 bench: setup-dev
 	$(PY) -m bench.backup

@@ -16,7 +16,7 @@ from jobs.restoring import MigrationOrder
 from tests import sample, servers
 from tests.processors.conftest import Source
 from tests.restoring import packing
-from tests.restoring.conftest import Restores, stray
+from tests.restoring.conftest import Restores, database_facts, stray
 
 Samples = Callable[[int], Source]
 # What the server says of itself while SQL is run, such as that wal_level does not do for publications.
@@ -187,6 +187,10 @@ class Comparison:
         said += [f"left behind: {left}" for left in self.restores.backups.scratch()]
         rows, definitions = self._expected(case)
         found = _comparable(case, sample.definitions(server, name))
+        source = self.samples(case.source)
+        if case.mode in ("new", "replace"):
+            definitions["database"] = database_facts(source.server, source.name)
+            found["database"] = database_facts(server, name)
         return _differing(rows, sample.rows(server, name)), _differing(definitions, found), said
 
     def _expected(self, case: Case) -> tuple[dict[str, Any], dict[Any, Any]]:

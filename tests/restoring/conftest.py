@@ -133,6 +133,20 @@ def number(server: servers.TestServer, name: str, query: str) -> Any:
     return row[0] if row else None
 
 
+def database_facts(server: servers.TestServer, name: str) -> tuple[object, ...]:
+    """What is the database's own: owner, encoding, locale, settings."""
+    with psycopg.connect(server.superuser_url(), autocommit=True) as session:
+        return (
+            session.execute(
+                """SELECT pg_get_userbyid(datdba), pg_encoding_to_char(encoding), datcollate, datctype,
+            (SELECT setconfig FROM pg_db_role_setting WHERE setdatabase = d.oid AND setrole = 0)
+            FROM pg_database d WHERE datname = %s""",
+                [name],
+            ).fetchone()
+            or ()
+        )
+
+
 @dataclass
 class Failing:
     """A restore that has to fail, and that nothing is left of: the target as it was, no database of pgbr's,

@@ -1,12 +1,18 @@
-"""Artifacts of pgbr as people send them: compressed by hand, or a folder that somebody has put into a tar."""
+"""Dumps as people send them: made or compressed by hand, or a folder that somebody has put into a tar."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import subprocess
 import tarfile
+from pathlib import Path
 
 import zstandard
+
+from jobs.pgtools.conninfo import Conninfo
+from tests.processors.conftest import Source
+from tests.processors.restoring import toolset
 
 
 def packed(artifact: bytes, how: str) -> bytes:
@@ -28,3 +34,13 @@ def _in_folder(artifact: bytes) -> bytes:
             member.name = f"./export/{member.name}"
             new.addfile(member, old.extractfile(member))
     return into.getvalue()
+
+
+def dumped(major: int, source: Source, path: Path, *options: str) -> bytes:
+    """By hand, with pg_dump of a major of one's choice."""
+    tools, conninfo = toolset(major), Conninfo.parse(source.url)
+    file = path / "dump"
+    argv = [str(tools.tool("pg_dump")), *options, f"--file={file}"]
+    environment = conninfo.environment(path, "by hand") | tools.environment()
+    subprocess.run(argv, env=environment, check=True, capture_output=True)
+    return file.read_bytes()

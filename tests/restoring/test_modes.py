@@ -10,7 +10,7 @@ import pytest
 from jobs.models import BackupJob, RestoreJob
 from tests import sample, servers
 from tests.processors.conftest import Source
-from tests.restoring.conftest import Restores, databases, number, same, stray
+from tests.restoring.conftest import Restores, database_facts, databases, number, same, stray
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -131,16 +131,3 @@ def test_accepted_errors_complete_with_what_failed(restores: Restores, backup: B
         row.warnings
     )
     assert number(server, name, "SELECT count(*) FROM pg_class WHERE relname = 'empty'") == 1
-
-
-def database_facts(server: servers.TestServer, name: str) -> tuple[object, ...]:
-    with psycopg.connect(server.superuser_url(), autocommit=True) as session:
-        return (
-            session.execute(
-                """SELECT pg_get_userbyid(datdba), pg_encoding_to_char(encoding), datcollate, datctype,
-            (SELECT setconfig FROM pg_db_role_setting WHERE setdatabase = d.oid AND setrole = 0)
-            FROM pg_database d WHERE datname = %s""",
-                [name],
-            ).fetchone()
-            or ()
-        )

@@ -12,7 +12,7 @@ from jobs.pgtools.restore_options import PRESETS
 from tests import sample, servers
 from tests.processors.conftest import Source
 from tests.restoring.conftest import Failing, Restores, completed, databases, number
-from tests.restoring.test_versions import dump
+from tests.restoring.packing import dumped
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,7 +114,7 @@ def test_a_harmless_dump_restores(
     restores: Restores, source: Source, tmp_path: Path, options: list[str], mode: str
 ) -> None:
     r"""With \restrict, with the \connect of --create, with rows and texts that look like commands."""
-    content = dump(17, source, tmp_path, "--format=plain", *options)
+    content = dumped(17, source, tmp_path, "--format=plain", *options)
     assert b"\\restrict" in content
     assert b"\\connect" in content
     name = restores.target(source.server, "" if mode == "empty" else "CREATE TABLE old ()")

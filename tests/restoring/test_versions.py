@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jobs.models import BackupJob, Upload
-from jobs.pgtools.conninfo import Conninfo
 from jobs.restoring import MigrationOrder
 from tests import sample, servers
 from tests.processors.conftest import MakeSource, Source
-from tests.processors.restoring import toolset
 from tests.restoring.conftest import Restores, completed, databases, number, same, stray
+from tests.restoring.packing import dumped
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,16 +64,6 @@ def test_a_migration_to_an_older_major_is_refused(restores: Restores, newer: Sou
     assert name not in databases(server)
 
 
-def dump(major: int, source: Source, path: Path, *options: str) -> bytes:
-    """By hand, with pg_dump of a major of one's choice."""
-    tools, conninfo = toolset(major), Conninfo.parse(source.url)
-    file = path / "dump"
-    argv = [str(tools.tool("pg_dump")), *options, f"--file={file}"]
-    environment = conninfo.environment(path, "by hand") | tools.environment()
-    subprocess.run(argv, env=environment, check=True, capture_output=True)
-    return file.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("options", "flags"),
     [
@@ -93,7 +81,7 @@ def test_an_archive_of_a_newer_pg_dump_goes_back_to_its_old_server(
 ) -> None:
     """pg_restore of its major would begin with a setting that the server does not know."""
     source = samples(16)
-    upload: Upload = restores.upload(dump(18, source, tmp_path, *options), "from a newer pg_dump")
+    upload: Upload = restores.upload(dumped(18, source, tmp_path, *options), "from a newer pg_dump")
     name = restores.target(source.server)
     at = restores.at(source.server, name)
     completed(restores.take(at, upload, "empty", name, flags))
