@@ -43,24 +43,20 @@ def next_statement(source: Source, *, standard_strings: bool) -> bytes:
                 source.line,
                 "the file ends within the statement that begins here. It is cut off, or lacks a ;.",
             )
-        if sign not in b"();\\":
+        if sign in b"()":
+            depth = max(0, depth + (1 if sign == b"(" else -1))
+            at += 1
+            continue
+        if sign not in b";\\":
             at = _token_end(source, at, standard_strings=standard_strings)
             continue
-        depth = max(0, depth + {b"(": 1, b")": -1}.get(sign, 0))
-        if sign == b"\\" and not is_separator(source, at):
+        end = source.start + at
+        inside = depth > 0 or body.is_open(source.seen, source.start, end, standard_strings=standard_strings)
+        if sign == b"\\" and (inside or not is_separator(source, at)):
             raise _refused(source, at)
-        width = 2 if sign == b"\\" else 1
-        if (
-            sign in b";\\"
-            and depth == 0
-            and not body.is_open(
-                source.seen, source.start, source.start + at, standard_strings=standard_strings
-            )
-        ):
-            return _cut(source, at, width)
-        if width == 2:
-            raise _refused(source, at)
-        at += width
+        if not inside:
+            return _cut(source, at, 2 if sign == b"\\" else 1)
+        at += 1
 
 
 def _harmless_end(source: Source, at: int, standard_strings: bool) -> int:

@@ -168,9 +168,9 @@ class Loader:
                 raise ScriptError(item.line, "the server takes this for another statement than pgbr does.")
 
     def _send_waiting(self) -> None:
-        """INSERTs go many at a time, as one: for the server half the work of it is to be asked.
+        """INSERTs go many in one message: of a single one, most of the time is the way there and back.
 
-        When one is refused, none was done, and each goes alone, so that all is as if each had.
+        When one is refused, none was done; then each goes alone, and all is as if it had from the first.
         """
         items, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if len(items) > 1:
