@@ -21,7 +21,7 @@ from jobs.pgtools.errors import PgToolsError
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control
 from jobs.processors.target import creation, names
-from jobs.processors.target.lock import Hold, held
+from jobs.processors.target.lock import Hold, held, oid_of
 from jobs.processors.target.swap import Rename, swap
 from jobs.restoring.orders import refuse_protected, require_visible
 from jobs.secrets import unseal
@@ -44,7 +44,8 @@ def kept(user: User) -> list[Row]:
 def undo(row: Row, *, by: User) -> None:
     """Give the target's name back to the database it replaced; what was restored is kept beside.
 
-    Takes seconds. Raises `NotFound`, `ServiceError`, `PgToolsError`; then nothing has changed.
+    Takes seconds. Raises `NotFound`, `ServiceError`, `PgToolsError`; then nothing has changed, or to try
+    again finds out that it has.
     """
     require_visible(row, by)
     if row.kept_name is None:
@@ -112,9 +113,14 @@ def _swap_back(hold: Hold, row: Row) -> None:
         )
     aside = names.aside(row.target_name, "undone", datetime.now(UTC))
     hold.leave_inside()
-    swap(
-        hold.orders, [Rename(row.target_name, aside), Rename(row.kept_name or "", row.target_name)], hold.open
-    )
+    renames = [Rename(row.target_name, aside), Rename(row.kept_name or "", row.target_name)]
+    try:
+        swap(hold.orders, renames, hold.open)
+    except psycopg.Error as error:
+        # The answer to the COMMIT may be what got lost.
+        with hold.open() as another:
+            if oid_of(another, row.target_name) != back:
+                raise ServiceError(f"The server broke off, and nothing was changed: {error}") from error
     _remember_undone(row, aside, now)
 
 

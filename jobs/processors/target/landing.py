@@ -24,7 +24,7 @@ from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.target import creation, names, swap
 from jobs.processors.target.creation import Properties
-from jobs.processors.target.lock import EXISTS, Hold
+from jobs.processors.target.lock import Hold, oid_of
 from jobs.processors.target.sessions import Session
 from jobs.processors.target.swap import Rename, SwapFailed
 from jobs.queue import finish
@@ -157,8 +157,7 @@ def _has_landed(hold: Hold, oid: int, control: Control) -> bool:
     for _ in range(ASK_TIMES):
         try:
             with hold.open() as session:
-                row = session.execute(EXISTS, [hold.name]).fetchone()
-            return bool(row and row[0] == oid)
+                return oid_of(session, hold.name) == oid
         except (psycopg.Error, ConnectionFailed) as error:
             trouble: Exception = error
         if control.wait(ASK_SECONDS):

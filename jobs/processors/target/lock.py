@@ -84,8 +84,7 @@ class Hold:
 
     def oid(self, name: str) -> int | None:
         """Of a database of that name, None: there is none."""
-        row = (self.session or self.inside_or_fail()).execute(EXISTS, [name]).fetchone()
-        return int(row[0]) if row else None
+        return oid_of(self.session or self.inside_or_fail(), name)
 
     def inside_or_fail(self) -> Session:
         if self.inside is None:
@@ -151,7 +150,7 @@ class Hold:
             return (
                 self.inside is not None
                 and self.session is not None
-                and self.session.execute(EXISTS, [self.name]).fetchone() is None
+                and oid_of(self.session, self.name) is None
             )
         except psycopg.Error:
             return False
@@ -221,6 +220,12 @@ def _enter(hold: Hold) -> Session | None:
         if hold.session is None:
             raise
         return None  # the pre-flight tells what cannot be done with such a target
+
+
+def oid_of(session: Session, name: str) -> int | None:
+    """Of a database of the server that `session` is on; None: it has none of that name."""
+    row = session.execute(EXISTS, [name]).fetchone()
+    return int(row[0]) if row else None
 
 
 def key_of(name: str) -> int:

@@ -18,12 +18,18 @@ from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 Session = psycopg.Connection[Any]
 Open = Callable[[], Session]
 
-# A worker that slept through the loss of its lock must send nobody away: they are a later one's by then.
+# Most roles do not see what others' sessions are (backend_type), but whose they are. A worker that slept
+# through the loss of its lock must send nobody away: they are a later one's by then.
 OTHERS = """
-SELECT pid, COALESCE(usename, ''), COALESCE(application_name, '') FROM pg_catalog.pg_stat_activity
-WHERE datname = ANY(%s) AND backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+SELECT a.pid, COALESCE(a.application_name, ''), COALESCE(r.rolname, 'unknown'),
+    (NOT r.rolsuper OR (SELECT m.rolsuper FROM pg_catalog.pg_roles m WHERE m.rolname = current_user))
+    AND (pg_catalog.pg_has_role(a.usesysid, 'USAGE')
+        OR pg_catalog.pg_has_role('pg_signal_backend', 'USAGE')) AS may_end
+FROM pg_catalog.pg_stat_activity a LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
+WHERE a.datname = ANY(%s) AND a.usesysid IS NOT NULL AND a.pid <> pg_catalog.pg_backend_pid()
   AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE pid = %s)
 """
+PREPARED = "SELECT gid FROM pg_catalog.pg_prepared_xacts WHERE database = ANY(%s)"
 OURS = """
 SELECT pid FROM pg_catalog.pg_stat_activity
 WHERE application_name = %s AND usename = current_user AND pid <> pg_catalog.pg_backend_pid()
@@ -95,7 +101,8 @@ def end_own(session: Session, application_name: str) -> int:
 @contextmanager
 def emptied(databases: Sequence[str], holder: Session, open_session: Open) -> Iterator[list[str]]:
     """While inside, whoever connects to these databases is sent away again and again, so that they can be
-    renamed or dropped; as long as the session `holder` lives. Yields who could not be: "application as user".
+    renamed or dropped; as long as the session `holder` lives. Yields a list of who cannot be, kept up to
+    date: "application as user". While there is somebody, the others are left in peace.
     """
     stubborn: list[str] = []
     pid = holder.info.backend_pid
@@ -123,10 +130,18 @@ def emptied(databases: Sequence[str], holder: Session, open_session: Open) -> It
 
 
 def _end_others(session: Session, databases: Sequence[str], holder: int) -> list[str]:
-    stubborn = []
-    for pid, user, application in session.execute(OTHERS, [list(databases), holder]).fetchall():
+    """Nobody is ended as long as there is somebody who cannot be: it would be for nothing."""
+    found = session.execute(OTHERS, [list(databases), holder]).fetchall()
+    stubborn = [_label(user, application) for _, application, user, may_end in found if not may_end]
+    prepared = session.execute(PREPARED, [list(databases)]).fetchall()
+    stubborn += [f'the prepared transaction "{gid}"' for (gid,) in prepared]
+    for pid, application, user, _ in [] if stubborn else found:
         try:
             session.execute(END, [pid])
         except psycopg.errors.InsufficientPrivilege:
-            stubborn.append(f"{application or 'a client'} as {user or 'unknown'}")
+            stubborn.append(_label(user, application))
     return stubborn
+
+
+def _label(user: str, application: str) -> str:
+    return f"{application or 'a client'} as {user}"

@@ -16,6 +16,7 @@ from jobs.processors.target.sessions import Open, Session
 
 TRIES = 5
 PAUSE_SECONDS = 0.5
+STUBBORN_SECONDS = 5.0  # for those who cannot be sent away to leave
 # A rename waits for those who are in the database and keeps others out meanwhile: never for longer than this.
 LIMITS = "SET LOCAL statement_timeout = '1500ms'; SET LOCAL lock_timeout = '1500ms'"
 RENAME = sql.SQL("ALTER DATABASE {} RENAME TO {}")
@@ -41,11 +42,12 @@ def swap(session: Session, renames: Sequence[Rename], open_another: Open) -> Non
     names = [rename.old for rename in renames]
     with sessions.emptied(names, session, open_another) as stubborn:
         for attempt in range(1, TRIES + 1):
+            _let_leave(names, stubborn)
             try:
                 _rename_all(session, renames)
             except BUSY as error:
                 if attempt == TRIES:
-                    raise SwapFailed(_busy(names, stubborn, error)) from error
+                    raise SwapFailed(_busy(names, stubborn, _first_line(error))) from error
                 time.sleep(PAUSE_SECONDS)
             except psycopg.errors.OperationalError:
                 raise
@@ -55,6 +57,15 @@ def swap(session: Session, renames: Sequence[Rename], open_another: Open) -> Non
                 return
 
 
+def _let_leave(names: Sequence[str], stubborn: Sequence[str]) -> None:
+    """To try to rename meanwhile would only keep others out."""
+    deadline = time.monotonic() + STUBBORN_SECONDS
+    while stubborn:
+        if time.monotonic() > deadline:
+            raise SwapFailed(_busy(names, stubborn, "it is in use"))
+        time.sleep(sessions.AGAIN_SECONDS)
+
+
 def _rename_all(session: Session, renames: Sequence[Rename]) -> None:
     with session.transaction():
         session.execute(LIMITS)
@@ -62,14 +73,12 @@ def _rename_all(session: Session, renames: Sequence[Rename]) -> None:
             session.execute(RENAME.format(sql.Identifier(rename.old), sql.Identifier(rename.new)))
 
 
-def _busy(names: Sequence[str], stubborn: Sequence[str], error: psycopg.Error) -> str:
+def _busy(names: Sequence[str], stubborn: Sequence[str], reason: str) -> str:
     who = (
-        f" In it is {', '.join(sorted(set(stubborn))[:5])}, whom this login may not send away."
-        if stubborn
-        else ""
+        f" In it is {', '.join(sorted(set(stubborn))[:5])}, which this login may not end." if stubborn else ""
     )
     return (
-        f"{_listed(names)} cannot be renamed: {_first_line(error)}.{who} Stop what uses it, or let the "
+        f"{_listed(names)} cannot be renamed: {reason}.{who} Stop what uses it, or let the "
         "login end other sessions (GRANT pg_signal_backend), then run it again. Nothing was changed."
     )
 
