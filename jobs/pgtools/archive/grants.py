@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 
-from .sql import Token, tokens
+from .sql import LONGEST, Token, beginning
 
 STARTS = frozenset({"TO", "FROM"})
 ENDS = frozenset({"WITH", "USING"})
@@ -18,9 +18,9 @@ def grantees(kind: str, definition: str) -> set[str]:
     if kind in {"ACL", "DEFAULT ACL"}:
         return {role for statement in _statements(definition) for role in _of_grant(statement)}
     if kind == "POLICY":
-        return set(_after(list(takewhile(_before_expression, tokens(definition))), frozenset({"TO"})))
+        return set(_after(list(takewhile(_before_expression, beginning(definition))), frozenset({"TO"})))
     if kind == "USER MAPPING":
-        return {role.value for role in list(tokens(definition))[4:5] if role.keyword not in NOBODY}
+        return {role.value for role in islice(beginning(definition), 4, 5) if role.keyword not in NOBODY}
     return set()
 
 
@@ -50,10 +50,11 @@ def _before_expression(token: Token) -> bool:
 
 def _statements(definition: str) -> Iterator[list[Token]]:
     statement: list[Token] = []
-    for token in tokens(definition):
+    for token in beginning(definition):
         if token == SEMICOLON:
             yield statement
             statement = []
         else:
             statement.append(token)
-    yield statement
+    if len(definition) <= LONGEST:  # else it is cut, perhaps in the middle of a name
+        yield statement

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from .entry import Entry
-from .sql import Token, tokens
+from .sql import Token, beginning
 from .toc import RELATIONS, Toc
 
 # (schema, name); tables, views and sequences share their names.
@@ -78,12 +78,12 @@ class Relations:
     def _whole(self, entry: Entry, key: Key) -> Key | None:
         """What the entry says its relation is a part of."""
         if entry.kind == "TABLE ATTACH":
-            return _named_after("TABLE", tokens(entry.definition), entry.schema)
+            return _named_after("TABLE", beginning(entry.definition), entry.schema)
         if entry.kind == "SEQUENCE OWNED BY":
-            return _named_after("BY", tokens(entry.definition), entry.schema)
+            return _named_after("BY", beginning(entry.definition), entry.schema)
         if entry.kind == "SEQUENCE" and entry.definition.startswith("ALTER TABLE"):
             self.identities.add(key)
-            return _named_after("TABLE", tokens(entry.definition), entry.schema)
+            return _named_after("TABLE", beginning(entry.definition), entry.schema)
         return None
 
 
@@ -92,11 +92,11 @@ def _relation(entry: Entry) -> Key | None:
         return entry.schema, entry.name
     if entry.kind == "STATISTICS":
         # Their expressions may hold a FROM too, which comes before.
-        found = list(tokens(entry.definition))
+        found = list(beginning(entry.definition))
         last = max((at for at, token in enumerate(found) if token.keyword == "FROM"), default=len(found))
         return _named_after("FROM", iter(found[last:]), entry.schema)
     word = NAMED_AFTER.get(entry.kind)
-    return _named_after(word, tokens(entry.definition), entry.schema) if word else None
+    return _named_after(word, beginning(entry.definition), entry.schema) if word else None
 
 
 def _named_after(word: str, found: Iterator[Token], schema: str) -> Key | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from . import patience
 from .entry import Entry
 from .globs import NamePattern
 from .lacking import lacking
@@ -75,6 +76,11 @@ def selection(
     return Selection(order, chooser.unmatched, lacking(toc, chooser.relations, ids, left_out))
 
 
+def _matches(pattern: NamePattern, key: Key) -> bool:
+    patience.ask()
+    return pattern.matches(*key)
+
+
 class _Chooser:
     def __init__(self, toc: Toc) -> None:
         self.toc = toc
@@ -135,7 +141,7 @@ class _Chooser:
     def _match(self, patterns: Sequence[str], dots: int, keys: set[Key]) -> set[Key]:
         found: set[Key] = set()
         for pattern in [NamePattern(text, dots) for text in patterns]:
-            matching = {key for key in keys if pattern.matches(*key)}
+            matching = {key for key in keys if _matches(pattern, key)}
             if not matching:
                 self.unmatched.append(pattern.text)
             found |= matching

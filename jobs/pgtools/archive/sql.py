@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from . import patience
+
+# Of a statement out of an archive; names stand at its beginning, and a list of all its tokens must fit.
+LONGEST = 1 << 18
+ASKED_EVERY = 1 << 12
 # Possessive, so that a quote which is never closed costs one look at the rest and no more.
 TOKEN = re.compile(
     r"""\s++ | --[^\n]*+ | "([^"]*+(?:""[^"]*+)*+)" | '([^']*+(?:''[^']*+)*+)'
@@ -26,8 +32,16 @@ class Token(NamedTuple):
         return self.value.upper() if self.kind == "word" else ""
 
 
-def tokens(statement: str) -> Iterator[Token]:
-    for match in TOKEN.finditer(statement):
+def beginning(statement: str) -> Iterator[Token]:
+    """The tokens of its first LONGEST characters. Raises Stopped as `patience` has it."""
+    return tokens(statement, LONGEST)
+
+
+def tokens(statement: str, most: int = sys.maxsize) -> Iterator[Token]:
+    """Of the first `most` characters."""
+    for count, match in enumerate(TOKEN.finditer(statement, 0, most)):
+        if count % ASKED_EVERY == 0:
+            patience.ask()
         name, text, word, number, sign = match.groups()
         if name is not None:
             yield Token("name", name.replace('""', '"'))

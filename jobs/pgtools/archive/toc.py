@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 
 from ..errors import NewerArchive, UnknownContent
+from . import patience
 from .database import DatabaseProperties, properties
 from .entry import Entry, Texts
 from .grants import grantees
@@ -195,6 +196,7 @@ def _entries(reader: Reader, version: tuple[int, int, int], archive: str, text: 
         raise damaged(f"it claims to have {count} entries")
     entries: dict[int, Entry] = {}
     for _ in range(count):
+        patience.ask()
         entry = _entry(reader, version[:2], archive, text)
         if entry.dump_id in entries:
             raise damaged(f"it has two entries numbered {entry.dump_id}")

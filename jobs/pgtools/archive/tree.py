@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from . import patience
 from .contents import Contents
 from .entry import Entry
 from .relations import DATA, Key, Relations
@@ -61,13 +62,14 @@ def tree(contents: Contents) -> tuple[SchemaNode, ...]:
         return ()
     relations = Relations(toc)
     belonging = _belonging(toc, relations)
+    owned = _names_by_schema(relations.table)
     grouped: dict[str, list[Entry]] = defaultdict(list)
     for entry in toc.entries:
         if entry.kind == "SCHEMA":
             grouped[entry.name]
         elif entry.kind not in UNSEEN:
             grouped[entry.schema].append(entry)
-    nodes = [_schema(name, grouped[name], contents, relations, belonging) for name in grouped]
+    nodes = [_schema(name, grouped[name], contents, relations, belonging, owned[name]) for name in grouped]
     return tuple(sorted(nodes, key=lambda node: (not node.name, node.name)))
 
 
@@ -77,12 +79,14 @@ def _schema(
     contents: Contents,
     relations: Relations,
     belonging: dict[Key, list[Entry]],
+    owned: set[str],
 ) -> SchemaNode:
+    patience.ask()
+
     def names(kinds: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted({entry.name for entry in entries if entry.kind in kinds}))
 
     tables = {entry.name for entry in entries if entry.kind in TABLES | {"TABLE DATA"}}
-    owned = {sequence for schema, sequence in relations.table if schema == name}
     others = {
         f"{entry.kind.lower()} {entry.name}"
         for entry in entries
@@ -121,6 +125,13 @@ def _table(
         names({"TRIGGER"}),
         ".".join(part_of) if part_of else "",
     )
+
+
+def _names_by_schema(keys: Iterable[Key]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for schema, name in keys:
+        found[schema].add(name)
+    return found
 
 
 def _kind(entries: list[Entry], partition: bool) -> str:

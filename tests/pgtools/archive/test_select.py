@@ -74,7 +74,8 @@ def test_chosen_schemas_restore_with_all_that_is_in_them(dumps: Dumps, restore: 
     server, name = dumps.place.server, restore(result)
     source, copy = (sample.definitions(server, of) for of in (dumps.place.name, name))
     assert {key: source[key] for key in copy} == copy
-    for key in (("schema", "tools"), ("defaults", "tools"), ("rule", "quiet"), ("comment", "schema tools")):
+    rule = ("rule", '"select"."from".quiet')
+    for key in (("schema", "tools"), ("defaults", "tools"), rule, ("comment", "schema tools")):
         assert copy[key] == source[key]
     assert sample.rows(server, name)['"-s"."--help_id_seq"'] == (4711, False)
 
