@@ -27,7 +27,6 @@ from jobs.processors.load import Load
 from jobs.processors.payload import uuid_in
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.progress import reporting
-from jobs.processors.target import properties
 from jobs.processors.target.again import committed_before, require_repeatable
 from jobs.processors.target.creation import Properties
 from jobs.processors.target.examination import Examined, Wanted, examine, prepare
@@ -114,16 +113,19 @@ def _written(
     made_like = Properties(facts.encoding, facts.locale_provider, facts.collate, facts.ctype, facts.locale)
     owner = facts.owner if seen.flags.restores_owners else seen.flags.role
     wish = Wish(
-        order.mode, seen.plan.beside, seen.plan.single_transaction, seen.flags.keep_days, made_like, owner
+        order.mode,
+        seen.plan.beside,
+        seen.plan.single_transaction,
+        seen.flags.keep_days,
+        made_like,
+        owner,
+        facts.database_settings,
     )
     load = Load(contents, seen.flags, order.mode, seen.plan, hold, control, None, warnings=seen.warnings)
     tube.attach(load, seen.facts.assumable)
 
     def fill(place: Landing) -> None:
         tube.run(place.conninfo)
-        load.warnings += properties.finish(
-            hold, place, load.contents, facts.database_settings, seen.flags, order.mode, control
-        )
 
     with reporting(job, control, tube.snapshot):
         with untouched(order.row, control):

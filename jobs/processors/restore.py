@@ -99,10 +99,11 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
         seen.flags.keep_days,
         properties.of_source(stored.database, contents),
         properties.owner_of_source(stored.database, contents, seen.flags),
+        stored.database.get("settings") or {},
     )
     with reporting(job, control, load.snapshot):
         with untouched(order.row, control):
-            fill = _ready(stored, load, wish, folder, control)
+            fill = _ready(stored, load, folder, control)
         with written(job, hold, wish, load, fill, control) as outcome:
             yield outcome
 
@@ -119,7 +120,7 @@ def wanted_of(stored: Stored, contents: Contents, flags: RestoreFlags, mode: str
     )
 
 
-def _ready(stored: Stored, load: Load, wish: Wish, folder: Path, control: Control) -> Fill:
+def _ready(stored: Stored, load: Load, folder: Path, control: Control) -> Fill:
     """Staged now, so that the target is touched only once all of the artifact is known to be whole; or to be
     streamed, and compared with the record before the commit or the swap."""
     checked = Checked(stored, control.stopped)
@@ -128,23 +129,14 @@ def _ready(stored: Stored, load: Load, wish: Wish, folder: Path, control: Contro
         def stream(place: Landing) -> None:
             chunks = decompressed(load.counted(checked), load.contents.codec)
             load.from_stream(place.conninfo, chunks, checked.require_whole)
-            _finish(stored, load, wish, place, control)
 
         return stream
     path = stage(stored, load, folder, checked)
 
     def restore(place: Landing) -> None:
         load.from_staged(place.conninfo, path)
-        _finish(stored, load, wish, place, control)
 
     return restore
-
-
-def _finish(stored: Stored, load: Load, wish: Wish, place: Landing, control: Control) -> None:
-    settings = stored.database.get("settings") or {}
-    load.warnings += properties.finish(
-        load.hold, place, load.contents, settings, load.flags, wish.mode, control
-    )
 
 
 def _major(manifest: dict[str, Any]) -> int | None:

@@ -77,7 +77,12 @@ def owner_of(session: Session, name: str) -> str:
 
 def drop(session: Session, name: str) -> None:
     """With whoever is still in it. Nothing happens where it does not exist."""
-    session.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+    try:
+        session.execute(statement)
+    except psycopg.errors.WrongObjectType:  # it is a template
+        session.execute(sql.SQL("ALTER DATABASE {} IS_TEMPLATE false").format(sql.Identifier(name)))
+        session.execute(statement)
 
 
 def apply_settings(session: Session, name: str, settings: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -57,7 +57,7 @@ class Landing:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a job wants to do to its target."""
+    """What a job wants to do to its target. `settings` are the source database's, by name."""
 
     mode: str
     beside: bool
@@ -65,6 +65,7 @@ class Wish:
     keep_days: int
     properties: Properties
     owner: str  # of a new database; "" for the login. A replaced one's stays.
+    settings: Mapping[str, Any]
 
 
 def remember(job: Job, control: Control, **columns: Any) -> None:

@@ -10,6 +10,7 @@ from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.archive.entry import Entry
 from jobs.pgtools.archive.toc import Toc
 from jobs.pgtools.restore_flags import RestoreFlags
+from jobs.pgtools.script.errors import Interrupted
 from jobs.pgtools.script.loader import Loader
 from jobs.processors.control import Control
 from jobs.processors.target import creation
@@ -78,7 +79,11 @@ def _apply(
             on_progress=_silent,
             stop=control.stopped,
         )
-        result = loader.run(iter([script.encode()]), before_commit=lambda: None)
+        try:
+            result = loader.run(iter([script.encode()]), before_commit=lambda: None)
+        except Interrupted:
+            control.check()
+            raise
     return [f"Of the database's own properties: {problem}" for problem in result.first]
 
 

@@ -15,6 +15,7 @@ from jobs.processors.control import Control, Stop, Stopped
 from jobs.processors.explained import explained
 from jobs.processors.finding import counted
 from jobs.processors.load import Load
+from jobs.processors.target import properties
 from jobs.processors.target.landing import (
     Landing,
     Undecided,
@@ -42,7 +43,7 @@ def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: C
     clear_leftovers(hold, job.id)
     try:
         with explained(control, hold.conninfo.secrets), landing(hold, job, wish, control) as place:
-            columns = _fill(hold, place, load, fill, control)
+            columns = _fill(hold, place, wish, load, fill, control)
     except Undecided as failure:
         raise JobFailed(str(failure), **_told(load)) from failure
     except JobFailed as failure:
@@ -77,12 +78,16 @@ def resumed(hold: Hold, row: WritingRow, mode: str) -> Outcome | None:
     return Outcome(columns | {"warnings": [warning]})
 
 
-def _fill(hold: Hold, place: Landing, load: Load, fill: Fill, control: Control) -> dict[str, Any]:
+def _fill(hold: Hold, place: Landing, wish: Wish, load: Load, fill: Fill, control: Control) -> dict[str, Any]:
     fill(place)
     hold.check()
     _require_complete(hold, place, load)
     if load.flags.analyze:
         _analyze(hold, place, load, control)
+    # Last: the source's own limit of connections, for one, would keep us out.
+    load.warnings += properties.finish(
+        hold, place, load.contents, wish.settings, load.flags, wish.mode, control
+    )
     load.phase = "changing names" if place.beside else "done"
     columns = place.land()
     load.warnings += place.warnings
