@@ -9,6 +9,8 @@ from jobs.pgtools.target import TargetFacts
 from jobs.processors.finding import Finding, Level, counted, quoted
 from jobs.units import in_bytes
 
+TEMPLATES = ("template0", "template1")
+
 
 def about_server(facts: TargetFacts, mode: str, *, protected: bool, own: bool) -> Iterator[Finding]:
     if own:
@@ -24,6 +26,13 @@ def about_server(facts: TargetFacts, mode: str, *, protected: bool, own: bool) -
             f'The database "{facts.name}" is protected',
             "Whoever registered it wants no restore and no migration to touch it.",
             "Restore into another database, or take the protection off on the database's page.",
+        )
+    if facts.name in TEMPLATES:
+        yield Finding(
+            "stop",
+            f'New databases are copied from "{facts.name}", so nothing is restored there',
+            "Whatever is in it would be in each of them.",
+            "Restore into a database of another name.",
         )
     if facts.in_recovery:
         yield Finding(
