@@ -124,6 +124,13 @@ class Conninfo:
         """The same login on another database of the same server."""
         return replace(self, dbname=name)
 
+    def impatient(self, seconds: int) -> Conninfo:
+        """The same, but trying all hosts takes no longer than about that. libpq gives each its full time, and
+        two seconds at least."""
+        asked = int(self.options.get("connect_timeout", CONNECT_SECONDS))
+        each = max(min(asked, seconds // len(self.host_label.split(","))), 2)
+        return replace(self, options={**self.options, "connect_timeout": str(each)})
+
     def environment(self, folder: Path, application_name: str) -> dict[str, str]:
         """The complete environment of a child that connects here: PATH, LC_ALL and what libpq reads.
 
@@ -140,17 +147,13 @@ class Conninfo:
             environment["KRB5CCNAME"] = f"FILE:{folder / 'none'}"
         return environment
 
-    def connect(
-        self, folder: Path, application_name: str, *, connect_timeout: int | None = None
-    ) -> psycopg.Connection[tuple[object, ...]]:
+    def connect(self, folder: Path, application_name: str) -> psycopg.Connection[tuple[object, ...]]:
         """An open session in autocommit, without prepared statements; raises ConnectionFailed.
 
-        `connect_timeout` (seconds) replaces the URL's. A service that the process's own PGSERVICE names is
-        the one thing libpq cannot be kept from here; it can add keepalive settings, never a secret.
+        A service that the process's own PGSERVICE names is the one thing libpq cannot be kept from here; it
+        can add keepalive settings, never a secret.
         """
         values = self._values(folder, application_name)
-        if connect_timeout is not None:
-            values["connect_timeout"] = str(connect_timeout)
         if self.password:
             values["password"] = self.password
         try:

@@ -15,6 +15,12 @@ from typing import Any, Self
 import psycopg
 
 
+def hang_up(session: psycopg.Connection[Any]) -> None:
+    """End it, from another thread than the one that waits for its answer and gets psycopg's error."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(session.fileno())) as connected:
+        connected.shutdown(socket.SHUT_RDWR)
+
+
 class Limit:
     """Cuts the watched sessions off after `seconds`; whoever waits for them gets psycopg's error.
 

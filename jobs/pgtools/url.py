@@ -54,6 +54,7 @@ INTEGERS = frozenset(
     }
 )  # fmt: skip
 LONGEST_CONNECT = 600
+MOST_HOSTS = 16  # each may take its time to answer
 ENCODE_HINT = "Characters such as @ : / ? # % in a password must be percent-encoded (%40 for @)."
 
 
@@ -124,6 +125,8 @@ def _check_target(values: dict[str, str], trusted: bool) -> None:
     hosts = values.get("host", values.get("hostaddr", "")).split(",")
     if not all(hosts):
         raise InvalidConninfo("The URL names no host: postgresql://user:password@HOST:port/database.")
+    if len(hosts) > MOST_HOSTS:
+        raise InvalidConninfo(f"The URL names more than {MOST_HOSTS} hosts.")
     for host in [*hosts, *filter(None, values.get("hostaddr", "").split(","))]:
         _check_host(host, trusted)
     ports = values.get("port", "").split(",")

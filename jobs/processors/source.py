@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +16,7 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import QueryFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.hints import login_message
-from jobs.pgtools.limit import Limit
+from jobs.pgtools.limit import Limit, hang_up
 from jobs.pgtools.mask import mask
 from jobs.pgtools.server import ServerFacts
 from jobs.pgtools.sessions import end_sessions
@@ -62,13 +60,15 @@ def session(
     patience: int | None = None,
 ) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """A logged-in session that no pooler shares with others; `folder` is for the files that libpq reads.
-    It is cut off after `seconds`, and the login after `patience` (None: as the URL says).
+    It is cut off after `seconds`, and the login after about `patience` (None: as the URL says).
 
     Raises `ConnectionFailed`, `PoolerDetected`, and `QueryFailed` when it breaks while in use.
     """
 
+    patient = conninfo if patience is None else conninfo.impatient(patience)
+
     def connect() -> psycopg.Connection[tuple[object, ...]]:
-        opened = conninfo.connect(folder, application_name, connect_timeout=patience)
+        opened = patient.connect(folder, application_name)
         limit.watch(opened)
         return opened
 
@@ -116,7 +116,7 @@ def _examine(
 ) -> Source:
     with (
         session(conninfo, folder, application_name) as connection,
-        control.killing(partial(_hang_up, connection)),
+        control.killing(partial(hang_up, connection)),
     ):
         end_sessions(connection, application_name, spare)
         facts = server.inspect(connection)
@@ -128,9 +128,3 @@ def _examine(
             # The dump is as good without: names that are not UTF-8 can be dumped and not be asked for.
             warnings.append(f"How far the backup was could not be told. {error}")
             return Source(conninfo, facts, toolset, {}, warnings, counted=False)
-
-
-def _hang_up(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Ends a session from another thread than the one that waits for its answer."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as connected:
-        connected.shutdown(socket.SHUT_RDWR)
