@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.conftest import slow_source as slow_source
+from tests.worker.paused import shop as shop
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

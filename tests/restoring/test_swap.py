@@ -101,14 +101,14 @@ def test_whoever_cannot_be_sent_away_is_named_and_nobody_else_is_disturbed(
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """It loses the server's answer to the swap."""
     rename_all = swap._rename_all
+    with Proxy(("127.0.0.1", servers.get(17).port)) as lossy:
 
-    def unanswered(*arguments: Any) -> None:
-        proxy.lose_answer(b"COMMIT")
-        rename_all(*arguments)
+        def unanswered(*arguments: Any) -> None:
+            lossy.lose_answer(b"COMMIT")
+            rename_all(*arguments)
 
-    monkeypatch.setattr(swap, "_rename_all", unanswered)
-    with Proxy(("127.0.0.1", servers.get(17).port)) as proxy:
-        yield proxy
+        monkeypatch.setattr(swap, "_rename_all", unanswered)
+        yield lossy
 
 
 def behind(proxy: Proxy, restores: Restores, server: servers.TestServer, name: str) -> Database:

@@ -17,6 +17,7 @@ from jobs.models import BackupCopy, BackupJob, Database, QueuedJob, Storage
 from jobs.stores import default_storage, store_for
 from tests import s3server, servers
 from tests.waiting import until
+from tests.worker.paused import shop as shop
 
 DATA_BYTES = 6_000_000  # incompressible
 

@@ -11,14 +11,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
+import pytest
+from django.contrib.auth.models import User
 from psycopg import sql
 
 from jobs.models import BackupJob, MigrationJob, QueuedJob, RestoreJob
 from jobs.processors.target import names
 from jobs.restoring import MigrationOrder, enqueue_migration
 from tests import sample, servers
-from tests.processors.conftest import Source
-from tests.restoring.conftest import Restores, databases, number
+from tests.environment import STATE
+from tests.processors.conftest import Backups, Source, _close_borrowed, in_a_thread
+from tests.restoring.conftest import Restores, _drop, databases, number
 from tests.waiting import until
 
 # It stops where it is loaded ("load") or indexed ("index"), but not at home, while a role called so exists.
@@ -141,7 +144,7 @@ class Shop:
 
         def others() -> list[tuple[str, str, str, str | None]]:
             found = QueuedJob.objects.filter(id__in=wanted).exclude(status=status)
-            rows = [(self.row(one.id).mode, self.jobs[one.id], one.status, one.last_error) for one in found]
+            rows = [(one.payload["mode"], self.jobs[one.id], one.status, one.last_error) for one in found]
             assert not [row for row in rows if row[2] not in {"pending", "active"}], rows
             return rows
 
@@ -217,10 +220,16 @@ class Shop:
         return not any(self.sessions(job) for job in self.jobs)
 
 
+@pytest.fixture
+def shop(transactional_db: None, user: User) -> Iterator[Shop]:
+    with opened(servers.get(17), user) as shop:
+        yield shop
+
+
 @contextmanager
-def opened(restores: Restores) -> Iterator[Shop]:
-    """A shop with a backup of it; everything it makes on the server is gone afterwards."""
-    server = servers.get(17)
+def opened(server: servers.TestServer, user: User) -> Iterator[Shop]:
+    """A shop with a backup of it; nothing of it is on the server afterwards."""
+    restores = Restores(Backups(user, STATE))
     home = f"goods {uuid.uuid4().hex[:8]}"
     url = sample.make(server, home, GOODS.replace("{home}", home))
     restores.made.append((server, home))
@@ -230,9 +239,12 @@ def opened(restores: Restores) -> Iterator[Shop]:
     try:
         yield shop
     finally:
+        in_a_thread(_close_borrowed)
         shop.release()
         for name in shop.temporary():
             server.drop_database(name)
+        for _, name in restores.made:
+            _drop(server, name)
 
 
 class Witness:

@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from jobs import services
 from tests.conftest import StartWorker
-from tests.environment import STATE
-from tests.processors.conftest import Backups, _close_borrowed, in_a_thread
 from tests.proxy import Proxy
-from tests.restoring.conftest import Restores, _drop, databases
+from tests.restoring.conftest import databases
 from tests.waiting import until
-from tests.worker.paused import BEFORE, GOODS_BYTES, TABLES, Shop, Witness, opened
+from tests.worker.paused import BEFORE, GOODS_BYTES, TABLES, Shop, Witness
 from tests.worker.test_backup_faults import dumps, scratch, tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,18 +25,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 QUEUES = ["--queue", "restore", "--queue", "migration", "--concurrency", "8"]
 OVER = {"clean": True, "if_exists": True}
 SAME_NAMES = f"{BEFORE}; CREATE TABLE notes AS SELECT 'mine' AS text"
-
-
-@pytest.fixture
-def shop(transactional_db: None, user: User) -> Iterator[Shop]:
-    restores = Restores(Backups(user, STATE))
-    try:
-        with opened(restores) as shop:
-            yield shop
-    finally:
-        in_a_thread(_close_borrowed)
-        for server, name in restores.made:
-            _drop(server, name)
 
 
 @pytest.fixture
