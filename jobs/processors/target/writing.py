@@ -40,6 +40,7 @@ Fill = Callable[[Landing], None]
 def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: Control) -> Iterator[Outcome]:
     """Have `load` done by `fill(place)`. Raises `JobFailed`, saying what is left in the target if it
     is not as it was."""
+    hold.lines.begin_writing()
     clear_leftovers(hold, job.id)
     try:
         with explained(control, hold.conninfo.secrets), landing(hold, job, wish, control) as place:
@@ -73,7 +74,8 @@ def resumed(hold: Hold, row: WritingRow, mode: str) -> Outcome | None:
     nothing left to do but to say so."""
     if not already_landed(hold, row):
         return None
-    columns = settle(hold, mode, row.kept_name, row.kept_oid)
+    clear_leftovers(hold, row.pk)
+    columns = {"temporary_name": None} | settle(hold, mode, row.kept_name, row.kept_oid)
     warning = "The worker was ended right after the swap; the job was completed by another one."
     return Outcome(columns | {"warnings": [warning]})
 
