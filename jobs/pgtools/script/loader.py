@@ -107,6 +107,8 @@ class Loader:
         if self._role:
             self._ours(b"SET ROLE " + quoted(self._role))
         lacking = self._lacking()
+        # Whoever opened the session may have taken it away from us; scripts count on the database's own.
+        self._ours(b"RESET search_path")
         if self._single:
             self._ours(b"BEGIN")
         return Policy(self._target_name, single_transaction=self._single, lacking=lacking, skip=self._skip)
