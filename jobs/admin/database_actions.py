@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -14,7 +14,7 @@ from django.utils.html import format_html
 
 from jobs.admin import formats
 from jobs.admin.backup_form import BackupForm
-from jobs.admin.base import account
+from jobs.admin.base import OwnedAdmin, account
 from jobs.admin.option_form import initial_values
 from jobs.admin.overview import good_backups
 from jobs.admin.pages import REFUSALS, chosen_ids, page
@@ -23,11 +23,8 @@ from jobs.models import BackupJob, Database
 from jobs.pgtools.flags import FIELDS
 from jobs.services import enqueue_backup, record, visible_to
 
-if TYPE_CHECKING:
-    from jobs.admin.databases import DatabaseAdmin
 
-
-def backup_many(owner: DatabaseAdmin, request: HttpRequest) -> HttpResponseBase:
+def backup_many(owner: OwnedAdmin[Database], request: HttpRequest) -> HttpResponseBase:
     """`?ids=a,b`: the form for the chosen databases. One that is not the user's makes it a 404."""
     wanted = set(chosen_ids(request))
     databases = list(owner.get_queryset(request).filter(pk__in=wanted).select_related("user"))
@@ -36,7 +33,9 @@ def backup_many(owner: DatabaseAdmin, request: HttpRequest) -> HttpResponseBase:
     return backup_now(owner, request, databases)
 
 
-def backup_now(owner: DatabaseAdmin, request: HttpRequest, databases: list[Database]) -> HttpResponseBase:
+def backup_now(
+    owner: OwnedAdmin[Database], request: HttpRequest, databases: list[Database]
+) -> HttpResponseBase:
     if request.method == "POST":
         form = BackupForm(databases, request.POST)
         if form.is_valid():
