@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -13,12 +13,12 @@ from django.contrib.auth.models import User
 
 from jobs import scratch
 from jobs.models import BackupJob, Upload
-from jobs.pgtools.archive import inputs
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.hints import login_message
+from jobs.pgtools.limit import hang_up
 from jobs.pgtools.mask import mask
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restore_options import MODES
@@ -40,10 +40,10 @@ from jobs.processors.target.sameness import is_same
 from jobs.restoring.migrations import MigrationOrder, ends
 from jobs.restoring.orders import RestoreOrder, require_visible
 from jobs.services import ServiceError
-from jobs.storage.base import Stopped as StoreStopped
+from jobs.storage.base import Stop, never
 from jobs.targets import conninfo_for
+from jobs.waiting import LOGIN_SECONDS, awaited
 
-LONGEST_SECONDS = 60.0
 PATIENCE_SECONDS = 5.0  # with a store that is away, while somebody waits
 APPLICATION = "pgbr check"
 
@@ -73,10 +73,11 @@ def check_restore(order: RestoreOrder, *, by: User) -> Check:
     source = order.backup or order.upload
     if source is None:
         raise ServiceError("Choose what to restore: a backup or an uploaded file.")
-    stored = _opened(source, by)
-    wanted = wanted_of(stored, _contents(stored), RestoreFlags.from_dict(order.flags), order.mode)
-    with ExitStack() as stack:
-        return _check(conninfo_for(order.database), order.target_name, wanted, stack)
+    flags = RestoreFlags.from_dict(order.flags)
+    with awaited(by, "The check") as control, ExitStack() as stack:
+        stored = _opened(source, by)
+        wanted = wanted_of(stored, stored.contents(stop=control.stopped), flags, order.mode)
+        return _check(conninfo_for(order.database), order.target_name, wanted, control, stack)
 
 
 def check_migration(order: MigrationOrder, *, by: User) -> Check:
@@ -86,36 +87,28 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
         dump_flags(order.dump_flags, staged=order.staged),
         RestoreFlags.from_dict(order.restore_flags),
     )
-    with ExitStack() as stack:
+    source_conninfo, target_conninfo = (
+        end.impatient(LOGIN_SECONDS) for end in (source_conninfo, target_conninfo)
+    )
+    with awaited(by, "The check") as control, ExitStack() as stack:
         folder = stack.enter_context(scratch.folder("check"))
         # Under a name of its own, for it ends the sessions that have it: others' checks shall go on.
         name = f"{APPLICATION} {uuid.uuid4().hex[:8]}"
-        source = examine_source(source_conninfo, given, folder, name, Control())
-        outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
+        source = examine_source(source_conninfo, given, folder, name, control)
+        outside, inside = _enter(target_conninfo, order.target_name, folder, control, stack)
         session = outside or inside
         assert session is not None  # noqa: S101  one of the two, else it was raised
         if is_same(source, inside, folder):
             raise ServiceError("Source and target are the same database. Choose another target.")
-        tube = _pipe(source, session, given, order.staged, folder)
+        tube = _pipe(source, session, given, order.staged, folder, control)
         wanted = wanted_for_migration(tube, tube.outline(), restore_flags, order.mode)
-        return _check(target_conninfo, order.target_name, wanted, stack)
+        return _check(target_conninfo, order.target_name, wanted, control, stack)
 
 
-def contents_of(source: BackupJob | Upload, *, by: User) -> Contents:
-    """What is in it. Raises `NotFound`, `ServiceError`, `PgToolsError`, `StoreError`."""
-    return _contents(_opened(source, by))
-
-
-def _contents(stored: Stored) -> Contents:
-    """Somebody waits: a compressed tar may have to be read to its end."""
-    until = time.monotonic() + LONGEST_SECONDS
-    try:
-        return stored.contents(stop=lambda: time.monotonic() > until)
-    except (inputs.Stopped, StoreStopped) as error:
-        raise ServiceError(
-            f"Looking into {stored.key} takes longer than {LONGEST_SECONDS:.0f} s: its list may be at the "
-            "end of a large file. A restore looks for as long as it needs."
-        ) from error
+def contents_of(source: BackupJob | Upload, *, by: User, stop: Stop = never) -> Contents:
+    """What is in it; of a compressed tar that may take reading it to its end. Raises `NotFound`,
+    `ServiceError`, `PgToolsError`, `StoreError`, as soon as `stop()` is true too."""
+    return _opened(source, by).contents(stop=stop)
 
 
 def suggested_mode(facts: TargetFacts) -> str:
@@ -125,9 +118,10 @@ def suggested_mode(facts: TargetFacts) -> str:
     return "empty" if facts.empty else "replace"
 
 
-def _check(conninfo: Conninfo, name: str, wanted: Wanted, stack: ExitStack) -> Check:
+def _check(conninfo: Conninfo, name: str, wanted: Wanted, control: Control, stack: ExitStack) -> Check:
     folder = stack.enter_context(scratch.folder("check"))
-    outside, inside = _enter(conninfo, name, folder, stack)
+    conninfo = conninfo.impatient(LOGIN_SECONDS)
+    outside, inside = _enter(conninfo, name, folder, control, stack)
     orders = outside or inside
     assert orders is not None  # noqa: S101  one of the two, else it was raised
 
@@ -146,14 +140,18 @@ def _check(conninfo: Conninfo, name: str, wanted: Wanted, stack: ExitStack) -> C
 
 
 def _enter(
-    conninfo: Conninfo, name: str, folder: Path, stack: ExitStack
+    conninfo: Conninfo, name: str, folder: Path, control: Control, stack: ExitStack
 ) -> tuple[sessions.Session | None, sessions.Session | None]:
     """A session outside of the target and one in it, as far as there are any; at least one."""
-    outside = sessions.maintenance(conninfo, name, folder, APPLICATION)
+
+    def watch(session: sessions.Session) -> None:
+        stack.enter_context(control.killing(partial(hang_up, session)))
+
+    outside = sessions.maintenance(conninfo, name, folder, APPLICATION, watch)
     if outside is not None:
         stack.callback(outside.close)
     try:
-        inside = sessions.direct(conninfo.replace_database(name), folder, APPLICATION)
+        inside = sessions.direct(conninfo.replace_database(name), folder, APPLICATION, watch)
     except ConnectionFailed:
         if outside is None:
             raise
@@ -162,9 +160,16 @@ def _enter(
     return outside, inside
 
 
-def _pipe(source: Source, session: sessions.Session, flags: DumpFlags, staged: bool, folder: Path) -> Pipe:
+def _pipe(
+    source: Source,
+    session: sessions.Session,
+    flags: DumpFlags,
+    staged: bool,
+    folder: Path,
+    control: Control,
+) -> Pipe:
     tools = newest_for(source, session)
-    return Pipe(replace(source, toolset=tools), flags, staged, folder, APPLICATION, Control())
+    return Pipe(replace(source, toolset=tools), flags, staged, folder, APPLICATION, control)
 
 
 def _opened(source: BackupJob | Upload, by: User) -> Stored:

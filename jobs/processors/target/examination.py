@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.pgtools.archive import patience
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.archive.select import list_text
 from jobs.pgtools.archive.toc import Toc
@@ -94,7 +95,8 @@ def judge(
 def examine(hold: Hold, wanted: Wanted, folder: Path, control: Control) -> Examined:
     """The same in the worker."""
     orders = hold.session or hold.inside_or_fail()
-    return control.patiently(lambda: judge(hold.conninfo, hold.name, orders, hold.inside, wanted, folder))
+    with patience.until(control.stopped), hold.lines.asking():
+        return control.patiently(lambda: judge(hold.conninfo, hold.name, orders, hold.inside, wanted, folder))
 
 
 def prepare(hold: Hold, seen: Examined, wanted: Wanted, folder: Path) -> None:

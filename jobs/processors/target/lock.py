@@ -27,6 +27,7 @@ from jobs.pgtools.mask import mask
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control, Stopped
 from jobs.processors.target import sessions
+from jobs.processors.target.lines import Lines
 from jobs.processors.target.sessions import Session
 from jobs.queue.connections import borrowed
 
@@ -59,6 +60,7 @@ class Hold:
         self.session: Session | None = None
         self.inside: Session | None = None
         self.lost = False
+        self.lines = Lines()
         self._loss = ""
         self._killers: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -94,7 +96,8 @@ class Hold:
     def open(self, name: str | None = None) -> Session:
         """Another session, to the named database or where orders are given."""
         dbname = name if name is not None else self.orders.info.dbname
-        return sessions.steady(self.conninfo.replace_database(dbname), self.folder, self.application_name)
+        conninfo = self.conninfo.replace_database(dbname)
+        return sessions.steady(conninfo, self.folder, self.application_name, self.lines.add)
 
     def leave_inside(self) -> None:
         """The target is about to be renamed, for which nobody may be in it."""
@@ -162,6 +165,7 @@ class Hold:
 
     def close(self) -> None:
         self._done.set()
+        self.lines.close()
         for session in (self.session, self.inside):
             if session is not None:
                 session.close()
@@ -180,6 +184,7 @@ def held(
     hold = Hold(conninfo, name, folder, job_id)
     with ExitStack() as stack:
         stack.callback(hold.close)
+        stack.enter_context(control.killing(hold.lines.stop))
         control.interruptibly(lambda: _take(hold, since, control))
         thread = threading.Thread(target=hold.watch, name="lock watch", daemon=True)
         thread.start()
@@ -189,19 +194,8 @@ def held(
 def _take(hold: Hold, since: datetime, control: Control) -> None:
     """Nobody waits for this any more once the job was stopped: then it must not keep what it takes."""
     try:
-        hold.session = sessions.maintenance(hold.conninfo, hold.name, hold.folder, hold.application_name)
-        if hold.session is not None:
-            sessions.end_own(hold.session, hold.application_name)
-            _lock(hold, hold.session, key_of(hold.name), since)
-            if hold.oid(hold.name) is None:
-                control.check()
-                return
-        hold.inside = _enter(hold)
-        if hold.inside is not None:
-            if hold.session is None:
-                sessions.end_own(hold.inside, hold.application_name)
-            _lock(hold, hold.inside, INSIDE_KEY, since)
-            _end_strays(hold)
+        with hold.lines.asking():
+            _lock_both(hold, since)
         control.check()
     except Stopped:
         hold.close()
@@ -213,9 +207,27 @@ def _take(hold: Hold, since: datetime, control: Control) -> None:
         ) from None
 
 
+def _lock_both(hold: Hold, since: datetime) -> None:
+    hold.session = sessions.maintenance(
+        hold.conninfo, hold.name, hold.folder, hold.application_name, hold.lines.add
+    )
+    if hold.session is not None:
+        sessions.end_own(hold.session, hold.application_name)
+        _lock(hold, hold.session, key_of(hold.name), since)
+        if hold.oid(hold.name) is None:
+            return
+    hold.inside = _enter(hold)
+    if hold.inside is not None:
+        if hold.session is None:
+            sessions.end_own(hold.inside, hold.application_name)
+        _lock(hold, hold.inside, INSIDE_KEY, since)
+        _end_strays(hold)
+
+
 def _enter(hold: Hold) -> Session | None:
     try:
-        return sessions.direct(hold.conninfo.replace_database(hold.name), hold.folder, hold.application_name)
+        conninfo = hold.conninfo.replace_database(hold.name)
+        return sessions.direct(conninfo, hold.folder, hold.application_name, hold.lines.add)
     except ConnectionFailed:
         if hold.session is None:
             raise

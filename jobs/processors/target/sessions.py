@@ -17,6 +17,7 @@ from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 
 Session = psycopg.Connection[Any]
 Open = Callable[[], Session]
+Watch = Callable[[Session], object]
 
 # Most roles do not see what others' sessions are (backend_type), but whose they are. A worker that slept
 # through the loss of its lock must send nobody away: they are a later one's by then.
@@ -35,6 +36,7 @@ SELECT pid FROM pg_catalog.pg_stat_activity
 WHERE application_name = %s AND usename = current_user AND pid <> pg_catalog.pg_backend_pid()
 """
 END = "SELECT pg_catalog.pg_terminate_backend(%s)"
+NO_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', '', false)"
 STEADY = """
 SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
 WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
@@ -44,40 +46,58 @@ GONE_SECONDS = 15.0
 AGAIN_SECONDS = 0.05
 
 
-def maintenance(conninfo: Conninfo, target: str, folder: Path, application_name: str) -> Session | None:
+def unwatched(_: Session) -> None:
+    """Nobody wants to end it before it is known."""
+
+
+def maintenance(
+    conninfo: Conninfo, target: str, folder: Path, application_name: str, watch: Watch = unwatched
+) -> Session | None:
     """A session outside the target database, from which it can be created, renamed and dropped; in "postgres"
     wherever the login may enter that, so that all who want the same target meet there. None: there is none.
 
-    Raises `ConnectionFailed` when the server cannot be reached at all, and `PoolerDetected`.
+    `watch` is given each session before it is asked anything. Raises `ConnectionFailed` when the server
+    cannot be reached at all, and `PoolerDetected`.
     """
     for name in dict.fromkeys(["postgres", conninfo.dbname, "template1"]):
         if name == target:
             continue
         with suppress(ConnectionFailed):
-            return _direct(conninfo.replace_database(name), folder, application_name)
+            return direct(conninfo.replace_database(name), folder, application_name, watch)
     return None
 
 
-def direct(conninfo: Conninfo, folder: Path, application_name: str) -> Session:
+def direct(conninfo: Conninfo, folder: Path, application_name: str, watch: Watch = unwatched) -> Session:
     """Raises `ConnectionFailed` and `PoolerDetected`."""
-    return _direct(conninfo, folder, application_name)
 
+    def connect() -> Session:
+        opened = conninfo.connect(folder, application_name)
+        watch(opened)
+        return opened
 
-def steady(conninfo: Conninfo, folder: Path, application_name: str) -> Session:
-    """A session that no default of the role or the database ends for being slow or idle."""
-    session = conninfo.connect(folder, application_name)
-    session.execute(STEADY)
-    return session
-
-
-def _direct(conninfo: Conninfo, folder: Path, application_name: str) -> Session:
-    session = steady(conninfo, folder, application_name)
+    session = connect()
     try:
-        pooler.refuse_pooler(session, lambda: conninfo.connect(folder, application_name))
+        pooler.refuse_pooler(session, connect)
+        make_ours(session)
     except BaseException:
         session.close()
         raise
     return session
+
+
+def steady(conninfo: Conninfo, folder: Path, application_name: str, watch: Watch = unwatched) -> Session:
+    """Another session on a server that `direct` has seen."""
+    session = conninfo.connect(folder, application_name)
+    watch(session)
+    make_ours(session)
+    return session
+
+
+def make_ours(session: Session) -> None:
+    """No default of the role or the database ends it for being slow or idle, or lets a name in our queries
+    mean what somebody made there. Not through a pooler, where it would be left to others."""
+    session.execute(NO_SEARCH_PATH)
+    session.execute(STEADY)
 
 
 def end_own(session: Session, application_name: str) -> int:
