@@ -155,6 +155,11 @@ class TargetFacts:
     foreign_extensions: frozenset[str] = frozenset()
 
     @property
+    def entered(self) -> bool:
+        """Whether it was seen from inside, so that it is known what it holds."""
+        return self.empty or self.objects > 0
+
+    @property
     def major(self) -> int:
         return self.version_num // 10000
 

@@ -17,14 +17,13 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import InvalidFlags, PgToolsError
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
-from jobs.pgtools.restore_options import MODES
 from jobs.processors import slots
 from jobs.processors import source as sources
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control
 from jobs.processors.explained import explained
 from jobs.processors.load import Load
-from jobs.processors.payload import uuid_in
+from jobs.processors.payload import aim_in, uuid_in
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.progress import reporting
 from jobs.processors.target.again import committed_before, require_repeatable
@@ -172,9 +171,7 @@ def _order(job: Job) -> Order:
         raise JobFailed(
             "The job's payload is not of the expected shape (an object with mode, target_name and flags)."
         )
-    mode, name = payload.get("mode"), payload.get("target_name")
-    if mode not in MODES or not isinstance(name, str) or not name:
-        raise JobFailed(f"The job's payload has no valid mode ({', '.join(MODES)}) and target_name.")
+    mode, name = aim_in(payload)
     row = MigrationJob.objects.select_related("user").get(id=job.id)
     try:
         restore = RestoreFlags.from_dict(flags.get("restore", {}))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from jobs.pgtools.restore_options import MODES
 from jobs.processors.base import JobFailed
+from jobs.processors.target import names
 
 
 def uuid_in(payload: dict[str, Any], key: str) -> UUID:
@@ -14,3 +16,13 @@ def uuid_in(payload: dict[str, Any], key: str) -> UUID:
         return UUID(str(payload[key]))
     except (KeyError, ValueError):
         raise JobFailed(f"The job's payload has no valid {key}.") from None
+
+
+def aim_in(payload: dict[str, Any]) -> tuple[str, str]:
+    """Mode and name of the target. Raises `JobFailed`."""
+    mode, name = payload.get("mode"), payload.get("target_name")
+    if mode not in MODES or not isinstance(name, str):
+        raise JobFailed(f"The job's payload has no valid mode ({', '.join(MODES)}) and target_name.")
+    if problem := names.problem_with(name):
+        raise JobFailed(f"The job's payload has no valid target_name. {problem}")
+    return mode, name

@@ -10,6 +10,7 @@ from jobs.processors.finding import Finding, Level, counted, quoted
 from jobs.units import in_bytes
 
 TEMPLATES = ("template0", "template1")
+MEETING_PLACE = "postgres"
 
 
 def about_server(facts: TargetFacts, mode: str, *, protected: bool, own: bool) -> Iterator[Finding]:
@@ -61,6 +62,9 @@ def about_database(facts: TargetFacts, flags: RestoreFlags, mode: str, *, plain:
             "Correct the name, or restore as “new” to have it created.",
         )
         return
+    if facts.exists and not facts.entered:
+        yield _closed(facts)
+        return
     if mode == "new":
         yield from _new(facts)
     elif mode == "empty":
@@ -70,6 +74,17 @@ def about_database(facts: TargetFacts, flags: RestoreFlags, mode: str, *, plain:
     else:
         yield from _existing(facts, flags, plain=plain)
     yield from _role(facts, flags)
+
+
+def _closed(facts: TargetFacts) -> Finding:
+    """Nobody can tell what it holds, or that it is none of those that must stay as they are."""
+    return Finding(
+        "stop",
+        f'The login "{facts.user}" cannot enter the database "{facts.name}", so it was not looked at',
+        "It may not connect to it, or the database takes no connections now.",
+        f"Let its owner run: GRANT CONNECT ON DATABASE {quoted(facts.name)} TO {quoted(facts.user)}; or try "
+        "again once connections are free.",
+    )
 
 
 def _new(facts: TargetFacts) -> Iterator[Finding]:
@@ -107,6 +122,13 @@ def _empty(facts: TargetFacts, flags: RestoreFlags) -> Iterator[Finding]:
 
 
 def _may_swap(facts: TargetFacts) -> Iterator[Finding]:
+    if facts.name == MEETING_PLACE:
+        yield Finding(
+            "stop",
+            f'The database "{facts.name}" cannot give its name to another one',
+            "pgbr's other jobs on this server hold their locks in it, and other tools expect it.",
+            "Restore into a database of another name, or into this one as “existing”.",
+        )
     yield from _may_create_database(facts)
     if not facts.owns:
         yield Finding(

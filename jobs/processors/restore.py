@@ -17,13 +17,12 @@ from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
-from jobs.pgtools.restore_options import MODES
 from jobs.processors import stored as artifacts
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control
 from jobs.processors.explained import explained
 from jobs.processors.load import Load
-from jobs.processors.payload import uuid_in
+from jobs.processors.payload import aim_in, uuid_in
 from jobs.processors.progress import reporting
 from jobs.processors.staging import stage
 from jobs.processors.stored import Checked, Stored
@@ -154,9 +153,7 @@ def _order(job: Job) -> Order:
         raise JobFailed(
             "The job's payload is not of the expected shape (an object with database_id and flags)."
         )
-    mode, name = payload.get("mode"), payload.get("target_name")
-    if mode not in MODES or not isinstance(name, str) or not name:
-        raise JobFailed(f"The job's payload has no valid mode ({', '.join(MODES)}) and target_name.")
+    mode, name = aim_in(payload)
     try:
         flags = RestoreFlags.from_dict(payload["flags"])
         conninfo = conninfo_for(_database(job, payload))

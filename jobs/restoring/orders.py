@@ -18,11 +18,12 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
 from jobs.pgtools.restore_options import MODES
+from jobs.processors.target import names
 from jobs.processors.target.protection import protected_by_address
 from jobs.services import NotFound, ServiceError, enqueue, record, visible_to
 from jobs.targets import conninfo_for
 
-LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer ones
+LONGEST_NAME = names.LONGEST
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def require_visible(row: models.Model, by: User) -> None:
 def require_target(mode: str, name: str) -> None:
     if mode not in MODES:
         raise ServiceError(f"The way to restore must be one of {', '.join(MODES)}.")
-    if not name or len(name.encode()) > LONGEST_NAME or not name.isprintable():
-        raise ServiceError(f"A database's name has 1 to {LONGEST_NAME} bytes of printable characters.")
+    if problem := names.problem_with(name):
+        raise ServiceError(problem)
 
 
 def refuse_protected(conninfo: Conninfo, name: str) -> None:

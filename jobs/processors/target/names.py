@@ -9,6 +9,13 @@ LONGEST = 63  # bytes of a name in PostgreSQL (NAMEDATALEN - 1)
 PREFIX = "pgbr_"
 
 
+def problem_with(name: str) -> str:
+    """Why a database cannot be called so, as a sentence; "" where it can."""
+    if name and name.isprintable() and len(name.encode()) <= LONGEST:
+        return ""
+    return f"A database's name has 1 to {LONGEST} bytes of printable characters."
+
+
 def temporary(job_id: UUID, claim_id: UUID) -> str:
     """Of a database that is being restored: `leftovers` finds it by its job, whoever left it."""
     return f"{temporary_prefix(job_id)}{claim_id.hex[:8]}"
