@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,12 +78,25 @@ def owner_of(session: Session, name: str) -> str:
 
 def drop(session: Session, name: str) -> None:
     """With whoever is still in it. Nothing happens where it does not exist."""
-    statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
     try:
-        session.execute(statement)
+        _drop(session, name)
     except psycopg.errors.WrongObjectType:  # it is a template
         session.execute(sql.SQL("ALTER DATABASE {} IS_TEMPLATE false").format(sql.Identifier(name)))
-        session.execute(statement)
+        _drop(session, name)
+
+
+def _drop(session: Session, name: str) -> None:
+    """FORCE ends everybody but an autovacuum worker, for which it needs a superuser; without it the server ends
+    only that."""
+    statement = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name))
+    forced = sql.SQL("{} WITH (FORCE)").format(statement)
+    try:
+        session.execute(forced)
+    except psycopg.errors.InsufficientPrivilege:
+        with suppress(psycopg.errors.ObjectInUse):
+            session.execute(statement)
+            return
+        session.execute(forced)
 
 
 def apply_settings(session: Session, name: str, settings: Mapping[str, Any]) -> list[str]:
