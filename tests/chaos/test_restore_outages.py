@@ -11,15 +11,25 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs.models import TimelineLine
+from jobs.processors.target import creation
 from jobs.restoring.settling import settle_unsettled
 from tests import servers
 from tests.conftest import StartWorker
 from tests.processors.conftest import in_a_thread
+from tests.restoring.conftest import databases
 from tests.waiting import until
 from tests.worker.paused import BEFORE, Shop, Witness, opened
 from tests.worker.test_restore_faults import OVER, QUEUES, SAME_NAMES, assert_restored
 
 pytestmark = [pytest.mark.chaos, pytest.mark.django_db(transaction=True)]
+
+
+SLOW_TO_VACUUM = """
+CREATE TABLE filled (n int) WITH (autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1);
+INSERT INTO filled SELECT generate_series(1, 100000);
+DELETE FROM filled;
+"""
 
 
 @pytest.fixture
@@ -113,3 +123,19 @@ def test_a_prepared_transaction_in_the_old_database_is_told_and_nothing_is_chang
         session.execute("ROLLBACK PREPARED 'held'")
     assert 'the prepared transaction "held"' in (shop.row(job).error or "")
     assert (shop.state(), shop.temporary()) == (before, set())
+
+
+def test_a_database_that_is_being_vacuumed_is_dropped_all_the_same(lone_shop: Shop) -> None:
+    """By a login that is no superuser, as most are: right after a restore there is much to be analyzed."""
+    server = lone_shop.server
+    server.create_database("loaded", servers.RESTORER)
+    with psycopg.connect(server.superuser_url(), autocommit=True) as root:
+        root.execute("ALTER SYSTEM SET autovacuum_naptime = 1")
+        root.execute("SELECT pg_reload_conf()")
+        with psycopg.connect(server.superuser_url("loaded"), autocommit=True) as session:
+            session.execute(SLOW_TO_VACUUM)
+        vacuumed = "SELECT 1 FROM pg_stat_activity WHERE datname = 'loaded' AND query LIKE 'autovacuum:%'"
+        until(lambda: root.execute(vacuumed).fetchone(), "it is being vacuumed")
+        with psycopg.connect(server.url("postgres", servers.RESTORER), autocommit=True) as orders:
+            creation.drop(orders, "loaded")
+        assert "loaded" not in databases(server)
