@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,16 +20,23 @@ from jobs import scratch
 from jobs.crypto import CannotDecrypt
 from jobs.models import MigrationJob, QueuedJob, RestoreJob
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import PgToolsError
+from jobs.pgtools.errors import ConnectionFailed, PgToolsError
+from jobs.pgtools.server import system_identifier
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control
 from jobs.processors.target import creation, names
 from jobs.processors.target.lock import Hold, held, oid_of
+from jobs.processors.target.protection import why_protected
+from jobs.processors.target.sessions import Session
 from jobs.processors.target.swap import Rename, swap
 from jobs.restoring.orders import refuse_protected, require_visible
 from jobs.secrets import unseal
 from jobs.services import ServiceError, record, visible_to
 from jobs.targets import conninfo_for, parse
+from jobs.waiting import awaited, within
+
+# Of an upkeep duty, for each database and for all of an account. A server goes on dropping when nobody waits.
+EACH_SECONDS, ACCOUNT_SECONDS = 120.0, 300
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +64,8 @@ def undo(row: Row, *, by: User) -> None:
         )
     _refuse_unfinished(row)
     refuse_protected(_conninfo(row), row.target_name)
-    with holding(row) as hold:
+    with awaited(by, "Undoing it") as control, holding(row, control) as hold:
+        _refuse_protected(hold, row.target_name, hold.inside)
         _swap_back(hold, row)
     record(by, "undo", row, target=row.target_name)
 
@@ -63,7 +74,8 @@ def drop_kept(row: Row, *, by: User) -> None:
     """Drop the kept database for good. Raises `NotFound`, `ServiceError`, `PgToolsError`."""
     require_visible(row, by)
     _refuse_unfinished(row)
-    _drop(row)
+    with awaited(by, "Dropping it") as control:
+        _drop(row, control)
     record(by, "drop kept", row, target=row.target_name)
 
 
@@ -89,15 +101,29 @@ def forget(row: Row, *, by: User) -> None:
 def drop_expired() -> int:
     """Drop what has been kept for its time. An upkeep duty; what refuses is tried again next time."""
     count = 0
+    rows: list[Row] = []
     for model in (RestoreJob, MigrationJob):
-        for row in model.objects.filter(kept_until__lt=Now()).exclude(kept_name=None):
-            try:
-                _refuse_unfinished(row)
-                _drop(row)
-                count += 1
-            except (ServiceError, PgToolsError, CannotDecrypt) as error:
-                log.warning("the kept database %s is not dropped yet: %s", row.kept_name, error)
+        rows += model.objects.filter(kept_until__lt=Now()).exclude(kept_name=None)
+    for row in in_turns(rows):
+        try:
+            _refuse_unfinished(row)
+            with within(EACH_SECONDS, "Dropping it") as control:
+                _drop(row, control)
+            count += 1
+        except (ServiceError, PgToolsError, CannotDecrypt) as error:
+            log.warning("the kept database %s is not dropped yet: %s", row.kept_name, error)
     return count
+
+
+def in_turns(rows: Sequence[Row]) -> Iterator[Row]:
+    """In any order, and of each account only as many as are dealt with in ACCOUNT_SECONDS: one whose servers
+    do not answer must not keep the duty from everybody else's."""
+    spent: Counter[int] = Counter()
+    for row in random.sample(rows, len(rows)):
+        if spent[row.user_id] < ACCOUNT_SECONDS:
+            started = time.monotonic()
+            yield row
+            spent[row.user_id] += round(time.monotonic() - started)
 
 
 def _swap_back(hold: Hold, row: Row) -> None:
@@ -105,7 +131,7 @@ def _swap_back(hold: Hold, row: Row) -> None:
     if now == row.kept_oid and now is not None:
         _remember_undone(row, None, None)  # done before, and only the answer got lost
         return
-    if now != row.landed_oid or back is None or back != row.kept_oid:
+    if now is None or now != row.landed_oid or back is None or back != row.kept_oid:
         raise ServiceError(
             f'The databases "{row.target_name}" and "{row.kept_name}" at {hold.conninfo.host_label} are '
             "not those that this job left there: somebody renamed, dropped or replaced them since. Nothing "
@@ -113,7 +139,7 @@ def _swap_back(hold: Hold, row: Row) -> None:
         )
     aside = names.aside(row.target_name, "undone", datetime.now(UTC))
     hold.leave_inside()
-    renames = [Rename(row.target_name, aside), Rename(row.kept_name or "", row.target_name)]
+    renames = [Rename(row.target_name, aside, now), Rename(row.kept_name or "", row.target_name, back)]
     try:
         swap(hold.orders, renames, hold.open)
     except psycopg.Error as error:
@@ -131,16 +157,20 @@ def _remember_undone(row: Row, kept_name: str | None, kept_oid: int | None) -> N
     row.save(update_fields=["kept_name", "kept_oid", "landed_oid", "undone_at"])
 
 
-def _drop(row: Row) -> None:
+def _drop(row: Row, control: Control) -> None:
     if row.kept_name is None:
         raise ServiceError(f"Job {row.pk} keeps no replaced database (any more).")
-    with holding(row) as hold:
+    with holding(row, control) as hold:
         found = hold.oid(row.kept_name)
         if found is not None and found != row.kept_oid:
             raise ServiceError(
                 f'"{row.kept_name}" at {hold.conninfo.host_label} is not the database that this job kept: '
                 "it was left alone."
             )
+        if found is not None:
+            refuse_protected(hold.conninfo, row.kept_name)
+            with suppress(ConnectionFailed), hold.open(row.kept_name) as inside:
+                _refuse_protected(hold, row.kept_name, inside)
         creation.drop(hold.orders, row.kept_name)
     row.kept_name = row.kept_oid = row.kept_until = None
     row.save(update_fields=["kept_name", "kept_oid", "kept_until"])
@@ -151,14 +181,19 @@ def _refuse_unfinished(row: Row) -> None:
         raise ServiceError(f"Job {row.pk} has not ended yet: wait for it, or cancel it.")
 
 
+def _refuse_protected(hold: Hold, name: str, inside: Session | None) -> None:
+    if reason := why_protected(hold.conninfo, name, system_identifier(hold.orders), inside, hold.folder):
+        raise ServiceError(f"Nothing was done: {reason}")
+
+
 @contextmanager
-def holding(row: Row) -> Iterator[Hold]:
+def holding(row: Row, control: Control) -> Iterator[Hold]:
     """The target's lock, as a worker takes it. Raises `ServiceError` when a job is writing there."""
     conninfo = _conninfo(row)
     try:
         with (
             scratch.folder("undo") as folder,
-            held(conninfo, row.target_name, folder, row.pk, row.created_at, Control()) as hold,
+            held(conninfo, row.target_name, folder, row.pk, row.created_at, control) as hold,
         ):
             yield hold
     except HandBack as busy:

@@ -14,8 +14,9 @@ from jobs.models import MigrationJob, QueuedJob, RestoreJob
 from jobs.models.history import Status
 from jobs.pgtools.errors import PgToolsError
 from jobs.processors.target import landing
-from jobs.restoring.keeping import Row, holding
+from jobs.restoring.keeping import EACH_SECONDS, Row, holding, in_turns
 from jobs.services import ServiceError
+from jobs.waiting import within
 
 TRIED_FOR = timedelta(days=7)
 
@@ -26,18 +27,20 @@ def settle_unsettled() -> int:
     """Drop the temporary databases of jobs that are over, and say in their rows whether names had been
     changed; the number of jobs. An upkeep duty: a server that cannot be reached is asked again next time."""
     count = 0
+    rows: list[Row] = []
     for model in (RestoreJob, MigrationJob):
-        for row in model.objects.filter(completed_at__gt=Now() - TRIED_FOR).exclude(temporary_name=None):
-            try:
-                _settle(row)
-                count += 1
-            except (ServiceError, PgToolsError, CannotDecrypt) as error:
-                log.warning("whether %s was left behind is not known yet: %s", row.temporary_name, error)
+        rows += model.objects.filter(completed_at__gt=Now() - TRIED_FOR).exclude(temporary_name=None)
+    for row in in_turns(rows):
+        try:
+            _settle(row)
+            count += 1
+        except (ServiceError, PgToolsError, CannotDecrypt) as error:
+            log.warning("whether %s was left behind is not known yet: %s", row.temporary_name, error)
     return count
 
 
 def _settle(row: Row) -> None:
-    with holding(row) as hold:
+    with within(EACH_SECONDS, "Asking for it") as control, holding(row, control) as hold:
         landed = landing.already_landed(hold, row)
         landing.clear_leftovers(hold, row.pk)
         columns: dict[str, Any] = {"temporary_name": None}

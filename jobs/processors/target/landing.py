@@ -119,8 +119,11 @@ def _take_place(
             f'A database called "{hold.name}" was created at {hold.conninfo.host_label} meanwhile. It was '
             "left alone. Choose another name, or replace it."
         )
-    renames = [Rename(name, hold.name)]
-    columns: dict[str, Any] = NOTHING_KEPT | {"landed_oid": hold.oid(name)}
+    landed = hold.oid(name)
+    if landed is None:
+        raise JobFailed(f'The database "{name}", which was being restored, was dropped or renamed meanwhile.')
+    renames = [Rename(name, hold.name, landed)]
+    columns: dict[str, Any] = NOTHING_KEPT | {"landed_oid": landed}
     if wish.mode != "new":
         if old is None:
             raise JobFailed(
@@ -128,7 +131,7 @@ def _take_place(
             )
         warnings += creation.take_over(session, hold.name, name)
         kept = names.aside(hold.name, "before", datetime.now(UTC))
-        renames.insert(0, Rename(hold.name, kept))
+        renames.insert(0, Rename(hold.name, kept, old))
         until = datetime.now(UTC) + timedelta(days=wish.keep_days) if wish.keep_days else None
         columns |= {"kept_name": kept, "kept_oid": old, "kept_until": until}
     # Before the swap: should this worker die now, the next one tells by the oids whether it took place.

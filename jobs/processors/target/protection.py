@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from jobs.pgtools.errors import ConnectionFailed, InvalidConninfo
 from jobs.processors.target.sameness import meets, try_lock
 from jobs.processors.target.sessions import Session
 from jobs.targets import conninfo_for
+
+MOST_SECONDS = 30.0  # for servers of which it is not known that they are the one
 
 
 def protected_by_address(conninfo: Conninfo, name: str) -> str | None:
@@ -35,28 +38,47 @@ def why_protected(
         return reason
     if inside is None:
         return None
-    for row in Database.objects.filter(protected=True).select_related("user"):
-        if _is(row, inside, name, system_identifier, folder):
-            return _protected(name)
+    known, unknown = _alike(name, system_identifier)
+    until = time.monotonic() + MOST_SECONDS
+    # What looks like it and cannot be asked is not worth the risk. The others are anybody's, and may be
+    # registered to keep everybody waiting.
+    if any(time.monotonic() > until or _is(other, inside, folder, when_silent=True) for other in known):
+        return _protected(name)
+    if any(time.monotonic() < until and _is(other, inside, folder, when_silent=False) for other in unknown):
+        return _protected(name)
     return None
+
+
+def _alike(name: str, system_identifier: str) -> tuple[list[Conninfo], list[Conninfo]]:
+    """Where protected databases of that name are: on servers that were seen to have this identifier, and on
+    those of which nobody knows it."""
+    known: list[Conninfo] = []
+    unknown: list[Conninfo] = []
+    for row in Database.objects.filter(protected=True).select_related("user"):
+        other, seen = _conninfo(row), _seen(row)
+        if other is not None and other.dbname == name:
+            if seen and seen == system_identifier:
+                known.append(other)
+            elif not (seen and system_identifier):
+                unknown.append(other)
+    return known, unknown
 
 
 def _protected(name: str) -> str:
     return f'"{name}" is protected: take that off in its registration first, if it is what you want.'
 
 
-def _is(row: Database, inside: Session, name: str, system_identifier: str, folder: Path) -> bool:
+def _seen(row: Database) -> str:
+    """The identifier of its server as last seen, "" where nobody has seen it."""
     facts: dict[str, Any] = row.facts if isinstance(row.facts, dict) else {}
-    other = _conninfo(row)
-    if other is None or other.dbname != name:
-        return False
-    if system_identifier and facts.get("system_identifier") not in (None, "", system_identifier):
-        return False
+    return str(facts.get("system_identifier") or "")
+
+
+def _is(other: Conninfo, inside: Session, folder: Path, *, when_silent: bool) -> bool:
     try:
         return meets(other, inside, folder)
     except ConnectionFailed:
-        # It looks like it, and nobody can tell: a protected database is not worth the risk.
-        return bool(system_identifier) and facts.get("system_identifier") == system_identifier
+        return when_silent
 
 
 def _conninfo(row: Database) -> Conninfo | None:

@@ -9,7 +9,13 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+import psycopg
+
 from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.errors import ConnectionFailed
+from jobs.pgtools.hints import login_message
+from jobs.pgtools.limit import Limit
+from jobs.pgtools.mask import mask
 from jobs.pgtools.server import system_identifier
 from jobs.processors.base import JobFailed
 from jobs.processors.source import Source
@@ -19,7 +25,7 @@ from jobs.processors.target.sessions import Session
 TAKE = "SELECT pg_catalog.pg_advisory_lock(%s)"
 TRY = "SELECT pg_catalog.pg_try_advisory_lock(%s)"
 RELEASE = "SELECT pg_catalog.pg_advisory_unlock(%s)"
-RECOVERS = "SELECT pg_catalog.pg_is_in_recovery()"
+LOOK_SECONDS, LOGIN_SECONDS = 20.0, 10
 
 
 def is_same(source: Source, target: Session | None, folder: Path) -> bool:
@@ -35,13 +41,22 @@ def is_same(source: Source, target: Session | None, folder: Path) -> bool:
 
 
 def meets(conninfo: Conninfo, session: Session, folder: Path) -> bool:
-    """Does `conninfo` lead to the very database that `session` is in? Raises `ConnectionFailed`."""
+    """Does `conninfo` lead to the very database that `session` is in? Raises `ConnectionFailed`, also for a
+    server that does not answer within LOOK_SECONDS or answers with an error."""
     key = secrets.randbits(62)
     beside = folder / "other"  # the password file of the one must not be the other's
     beside.mkdir(exist_ok=True)
-    with conninfo.connect(beside, session.info.parameter_status("application_name") or "pgbr") as other:
-        other.execute(TAKE, [key])
-        return not try_lock(session, key)
+    name = session.info.parameter_status("application_name") or "pgbr"
+    try:
+        with Limit(LOOK_SECONDS) as limit, conninfo.impatient(LOGIN_SECONDS).connect(beside, name) as other:
+            limit.watch(other)
+            other.execute(TAKE, [key])
+            return not try_lock(session, key)
+    except psycopg.Error as error:
+        if session.broken:
+            raise
+        reason = login_message(mask(str(error), conninfo.secrets))
+    raise ConnectionFailed(f"{conninfo.host_label} was asked which database it is, and failed: {reason}")
 
 
 def try_lock(session: Session, key: int) -> bool:

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from jobs.pgtools.errors import PgToolsError
 from jobs.processors.target import sessions
+from jobs.processors.target.lock import oid_of
 from jobs.processors.target.sessions import Open, Session
 
 TRIES = 5
@@ -29,8 +30,11 @@ class SwapFailed(PgToolsError):
 
 @dataclass(frozen=True)
 class Rename:
+    """`oid`: of the database that is meant, whatever is called `old` by then."""
+
     old: str
     new: str
+    oid: int
 
 
 def swap(session: Session, renames: Sequence[Rename], open_another: Open) -> None:
@@ -71,6 +75,9 @@ def _rename_all(session: Session, renames: Sequence[Rename]) -> None:
         session.execute(LIMITS)
         for rename in renames:
             session.execute(RENAME.format(sql.Identifier(rename.old), sql.Identifier(rename.new)))
+            # Between two looks somebody else may give a name to another database.
+            if oid_of(session, rename.new) != rename.oid:
+                raise SwapFailed(f'"{rename.old}" was renamed or replaced meanwhile. It was left as it is.')
 
 
 def _busy(names: Sequence[str], stubborn: Sequence[str], reason: str) -> str:
