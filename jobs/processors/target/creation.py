@@ -86,8 +86,8 @@ def drop(session: Session, name: str) -> None:
 
 
 def _drop(session: Session, name: str) -> None:
-    """FORCE ends everybody but an autovacuum worker, for which it needs a superuser; without it the server ends
-    only that."""
+    """FORCE ends everybody, but takes a superuser to end an autovacuum worker; without FORCE, that alone is
+    ended."""
     statement = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name))
     forced = sql.SQL("{} WITH (FORCE)").format(statement)
     try:
