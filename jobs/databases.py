@@ -21,9 +21,9 @@ from jobs.processors import source
 from jobs.secrets import seal
 from jobs.services import ServiceError, record
 from jobs.targets import conninfo_for, parse, remember_facts
+from jobs.waiting import LOGIN_SECONDS, turn
 
 LONGEST_SECONDS = 60.0
-LOGIN_SECONDS = 15  # whatever the URL's connect_timeout
 
 
 def register(owner: User, name: str, url: str, *, by: User, **tls: str) -> Database:
@@ -77,10 +77,10 @@ def session(conninfo: Conninfo) -> Iterator[psycopg.Connection[tuple[object, ...
 def check(database: Database) -> dict[str, Any]:
     """Log in and look: `ServerFacts` as JSON, with `missing_privileges` (what a full dump would lack).
 
-    Kept in the row. Raises `PgToolsError` or `CannotDecrypt` with a message to act on.
+    Kept in the row. Raises `PgToolsError`, `ServiceError` or `CannotDecrypt` with a message to act on.
     """
     conninfo = conninfo_for(database)
-    with session(conninfo) as connection:
+    with turn(database.user), session(conninfo) as connection:
         facts = asdict(server.inspect(connection))
         facts["missing_privileges"] = missing_privileges(connection, DumpFlags())
     facts["host"], facts["url"] = conninfo.host_label, conninfo.masked()

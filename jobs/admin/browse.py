@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
@@ -16,9 +17,13 @@ from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.archive.tree import SchemaNode, TableNode, tree
 from jobs.restoring import contents_of
 from jobs.restoring.orders import LONGEST_NAME
+from jobs.waiting import awaited
 
 MOST_OPEN = 50
-MOST_SHOWN = 2000  # tables on one page; a filter finds the others
+MOST_SHOWN = 2000  # tables on one page, and as many schemas and names of others; a filter finds the others
+MOST_NAMED = 50  # in the title of one table
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class Leaf:
 
     @property
     def names(self) -> str:
-        return ", ".join((*self.node.indexes, *self.node.constraints, *self.node.triggers))
+        node = self.node
+        return ", ".join((*node.indexes, *node.constraints, *node.triggers)[:MOST_NAMED])
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Branch:
     node: SchemaNode
     pattern: str
     tables: list[Leaf]
-    names: list[tuple[str, tuple[str, ...]]]
+    names: list[tuple[str, Sequence[str]]]
     is_open: bool
 
     @property
@@ -60,23 +66,37 @@ class Branch:
         return sum(known) if known else None
 
 
+class Room:
+    """For as many lines of a kind as one page takes."""
+
+    def __init__(self) -> None:
+        self.left = MOST_SHOWN
+        self.short = False
+
+    def take(self, found: Sequence[Thing]) -> Sequence[Thing]:
+        taken = found[: self.left]
+        self.left -= len(taken)
+        self.short = self.short or len(taken) < len(found)
+        return taken
+
+
 def browse(owner: OwnedAdmin[Any], request: HttpRequest, object_id: UUID) -> HttpResponseBase:
     """The page of what the backup or upload `object_id` of `owner` holds; `?q=` narrows the tables."""
     source = Source(owner.find(request, object_id))
     sought = request.GET.get("q", "").strip()
     shown: dict[str, Any] = {"source": source, "sought": sought, "scratch": scratch_name(source.name)}
+    by = account(request)
     try:
-        contents = contents_of(source.row, by=account(request))
+        with awaited(by, "Looking into it") as control:
+            shown |= _shown(contents_of(source.row, by=by, stop=control.stopped), sought)
     except REFUSALS as error:
         shown["failure"] = str(error)
-    else:
-        shown |= _shown(contents, sought)
     return page(owner, request, "browse/contents.html", f"Contents of {source.name}", **shown)
 
 
 def quoted(name: str) -> str:
     """A name as a pattern that means just this one; "" for what does not go into a line of a form."""
-    if not name or not name.isprintable():
+    if not name or not name.isprintable() or len(name) > LONGEST_NAME:
         return ""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
@@ -97,13 +117,13 @@ def _shown(contents: Contents, sought: str) -> dict[str, Any]:
     branches = [_branch(node, sought) for node in tree(contents)]
     if sought:
         branches = [branch for branch in branches if branch.tables]
-    count, cut = 0, False
-    for branch in branches:
-        room = max(MOST_SHOWN - count, 0)
-        cut = cut or len(branch.tables) > room
-        del branch.tables[room:]
-        count += len(branch.tables)
-    return {"contents": contents, "branches": branches, "count": count, "cut": cut}
+    tables, names = Room(), Room()
+    schemas = branches[:MOST_SHOWN]
+    for branch in schemas:
+        branch.tables[:] = tables.take(branch.tables)
+        branch.names[:] = [(kind, names.take(found)) for kind, found in branch.names]
+    cut = tables.short or len(schemas) < len(branches)
+    return {"contents": contents, "branches": schemas, "count": MOST_SHOWN - tables.left, "cut": cut}
 
 
 def _branch(node: SchemaNode, sought: str) -> Branch:
@@ -120,7 +140,9 @@ def _branch(node: SchemaNode, sought: str) -> Branch:
         (node.types, "type", "types"),
         (node.others, "other object", "other objects"),
     )
-    names = [(counted(len(found), one, many), found) for found, one, many in kinds if found]
+    names: list[tuple[str, Sequence[str]]] = [
+        (counted(len(found), one, many), found) for found, one, many in kinds if found
+    ]
     return Branch(
         node, schema, tables, [] if sought else names, is_open=bool(sought) or len(node.tables) <= 50
     )
