@@ -123,8 +123,9 @@ def databases(server: servers.TestServer) -> set[str]:
 
 
 def stray(server: servers.TestServer) -> set[str]:
-    """Databases that only exist while one is being restored."""
-    return {name for name in databases(server) if name.startswith("pgbr_")}
+    """Databases that only exist while one is being restored, of this test's jobs."""
+    ours = {job_id.hex for job_id in QueuedJob.objects.values_list("id", flat=True)}
+    return {name for name in databases(server) if name.startswith("pgbr_") and name[5:37] in ours}
 
 
 def number(server: servers.TestServer, name: str, query: str) -> Any:

@@ -52,17 +52,13 @@ def _drop(server: servers.TestServer, name: str) -> None:
         creation.drop(session, name)
 
 
-@pytest.mark.parametrize("flags", [{}, {"format": "plain"}])
-def test_a_login_that_the_copy_lets_in_no_more_restores_it(
-    restores: Restores, source: Source, flags: dict[str, str]
-) -> None:
+def test_a_login_that_the_copy_lets_in_no_more_restores_it(restores: Restores, source: Source) -> None:
     server, name = source.server, restores.name()
-    backup = restores.backups.take(server.superuser_url(source.name), flags, name="properties")
+    backup = restores.backups.take(server.superuser_url(source.name), {}, name="properties")
     row = completed(restores.take(restores.at(server, name), backup, "new", name))
     assert row.warnings == []
     assert sample.rows(server, name) == sample.rows(server, source.name)
-    if not flags:  # SQL has them only with --create
-        assert facts(server, name) == facts(server, source.name)
+    assert facts(server, name) == facts(server, source.name)
     assert not stray(server)
     _drop(server, name)
     assert name not in databases(server)
@@ -70,7 +66,7 @@ def test_a_login_that_the_copy_lets_in_no_more_restores_it(
 
 def test_what_new_databases_are_copied_from_is_left_alone(failing: Failing, source: Source) -> None:
     upload = failing.restores.upload(b"CREATE TABLE everywhere (n int);", "shop.sql")
-    for mode in ("empty", "existing", "replace"):
+    for mode in ("existing", "replace"):
         words = ("New databases are copied from", "template1")
         failing.take(upload, mode, {}, *words, name="template1", user=servers.SUPERUSER)
     failing.restores.made.clear()
