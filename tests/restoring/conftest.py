@@ -191,7 +191,7 @@ class Failing:
         if name not in databases(self.server):
             return None
         oid = number(self.server, "postgres", f"SELECT oid FROM pg_database WHERE datname = '{name}'")
-        return oid, sample.rows(self.server, name), sample.definitions(self.server, name)
+        return oid, sample.rows(self.server, name)
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def failing(restores: Restores) -> Failing:
 def restores(backups: Backups) -> Iterator[Restores]:
     made = Restores(backups)
     yield made
-    for server, name in made.made:
+    for server, name in set(made.made):
         _drop(server, name)
 
 

@@ -169,10 +169,10 @@ EVIL = (Member("../evil", b"x"), Member("/tmp/evil", b"x"), Member("1.dat", link
 
 
 def test_a_tar_that_climbs_out(failing: Failing, source: Source) -> None:
-    good = members(failing, source)
+    good, name = members(failing, source), failing.target("replace")
     for evil in EVIL:
         upload = failing.restores.upload(tar_of(*good, evil), "shop.tar")
-        failing.take(upload, "replace", {}, evil.name, "not unpacked", "as it was")
+        failing.take(upload, "replace", {}, evil.name, "not unpacked", "as it was", name=name)
     assert not list(failing.restores.backups.root.rglob("evil"))
 
 

@@ -70,10 +70,11 @@ def attack(folder: Path, before: str, command: str, end: str = "\n") -> bytes:
 
 
 def test_a_command_fails_the_job_and_does_nothing_else(failing: Failing, folder: Path) -> None:
+    name = failing.target("existing")
     for before, command in HIDDEN.values():
         upload = failing.restores.upload(attack(folder, before, command), "shop.sql")
         line = LINE + before.count("\n")
-        failing.take(upload, "existing", {}, f"Line {line}: ", "as it was", user=servers.SUPERUSER)
+        failing.take(upload, "existing", {}, f"Line {line}: ", "as it was", name=name, user=servers.SUPERUSER)
         assert {path.name: path.read_text() for path in folder.iterdir()} == {"secret": "the worker's own"}
 
 
