@@ -21,7 +21,7 @@ from jobs.processors import source
 from jobs.secrets import seal
 from jobs.services import ServiceError, record
 from jobs.targets import conninfo_for, parse, remember_facts
-from jobs.waiting import LOGIN_SECONDS, turn
+from jobs.waiting import LOGIN_SECONDS, looks
 
 LONGEST_SECONDS = 60.0
 
@@ -80,7 +80,7 @@ def check(database: Database) -> dict[str, Any]:
     Kept in the row. Raises `PgToolsError`, `ServiceError` or `CannotDecrypt` with a message to act on.
     """
     conninfo = conninfo_for(database)
-    with turn(database.user), session(conninfo) as connection:
+    with looks.turn(database.user), session(conninfo) as connection:
         facts = asdict(server.inspect(connection))
         facts["missing_privileges"] = missing_privileges(connection, DumpFlags())
     facts["host"], facts["url"] = conninfo.host_label, conninfo.masked()

@@ -34,6 +34,7 @@ from jobs.storage.base import Store, StoreError
 from jobs.storage.keys import upload_key
 from jobs.stores import default_storage, store_for
 from jobs.upload_limits import CutOff, InUse, NoDump, UploadRefused, clean_name, refuse_empty, refuse_large
+from jobs.waiting import TookTooLong, within
 
 KEEP = timedelta(hours=24)
 LEASE = timedelta(hours=1)
@@ -42,6 +43,7 @@ RETRY = timedelta(hours=1)  # of a deletion that did not work
 # With a store or a database that is away: somebody waits, and holds a thread of the site.
 PATIENCE_SECONDS = 60.0
 CLEARING_SECONDS = 5.0
+LOOK_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -188,11 +190,17 @@ def _extend(upload: Upload, **values: Any) -> None:
 
 
 def _facts(store: Store, upload: Upload, size: int) -> dict[str, Any]:
-    """What is in it, as kept in the row. Raises `NoDump`."""
+    """What is in it, as kept in the row. Raises `NoDump`.
+
+    Whoever sent it waits, and of a compressed tar the list may come last: then the restore will look.
+    """
     from jobs.pgtools.archive.contents import inspect
 
     try:
-        contents = inspect(partial(store.read, upload.storage_key), size)
+        with within(LOOK_SECONDS, "Looking into it") as control:
+            contents = inspect(partial(store.read, upload.storage_key), size, stop=control.stopped)
+    except TookTooLong:
+        return {"format": "", "in_words": "a large file whose contents were not looked at yet"}
     except PgToolsError as error:
         raise NoDump(str(error)) from error
     return {

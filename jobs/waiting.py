@@ -26,30 +26,42 @@ LOGIN_SECONDS = 15  # of them, whatever a URL's connect_timeout
 MOST_AT_ONCE = 6  # gunicorn.conf.py has 16 threads
 MOST_EACH = 2
 
-_lock = threading.Lock()
-_taken: Counter[int] = Counter()  # by account
+
+class TooMany(ServiceError):
+    """Others are at it; try again later."""
 
 
 class TookTooLong(ServiceError):
     """Nobody waits for it any more."""
 
 
-@contextmanager
-def turn(account: User) -> Iterator[None]:
-    """Raises `ServiceError` when too many wait already, or this account waits for too much."""
-    with _lock:
-        if _taken[account.pk] >= MOST_EACH or _taken.total() >= MOST_AT_ONCE:
-            whose = "of yours " if _taken[account.pk] >= MOST_EACH else ""
-            raise ServiceError(
-                f"Other looks {whose}at servers or files are under way: wait for them, which takes at most "
-                f"{LONGEST_SECONDS:.0f} s, then try again."
-            )
-        _taken[account.pk] += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _taken[account.pk] -= 1
+class Turns:
+    """At most `most` of `what` at once in this process, and `each` of them for one account."""
+
+    def __init__(self, what: str, most: int, each: int) -> None:
+        self._what = what
+        self._most = most
+        self._each = each
+        self._lock = threading.Lock()
+        self._taken: Counter[int] = Counter()  # by account
+
+    @contextmanager
+    def turn(self, account: User) -> Iterator[None]:
+        """Raises `TooMany`."""
+        with self._lock:
+            own, all_ = self._taken[account.pk], self._taken.total()
+            if own >= self._each or all_ >= self._most:
+                who = f"{own} {self._what} of yours" if own >= self._each else f"{all_} {self._what}"
+                raise TooMany(f"{who} are under way already. Try again when one has ended.")
+            self._taken[account.pk] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[account.pk] -= 1
+
+
+looks = Turns("looks at servers and files", MOST_AT_ONCE, MOST_EACH)
 
 
 @contextmanager
@@ -81,6 +93,6 @@ REMEDY = (
 
 @contextmanager
 def awaited(account: User, what: str) -> Iterator[Control]:
-    """`turn` and `within` LONGEST_SECONDS."""
-    with turn(account), within(LONGEST_SECONDS, what) as control:
+    """In turn, and `within` LONGEST_SECONDS. Raises `TooMany`, `TookTooLong`."""
+    with looks.turn(account), within(LONGEST_SECONDS, what) as control:
         yield control

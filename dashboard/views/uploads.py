@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any
 from uuid import UUID
 
@@ -22,11 +21,13 @@ from jobs.models import Upload
 from jobs.services import NotFound, ServiceError
 from jobs.storage.base import StoreError
 from jobs.upload_limits import CutOff, InUse, NoDump, TooLarge, UploadRefused, refuse_empty, refuse_large
+from jobs.waiting import Turns
 
 PIECE = 256 * 1024
+MOST_DIGITS = 18  # of a length; Python takes thousands of digits for no number at all
 IDLE_SECONDS = 60.0
 # Each holds a thread of the site for as long as it takes (gunicorn.conf.py has 16).
-MOST_AT_ONCE = 4
+MOST_AT_ONCE, MOST_EACH = 4, 2
 STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (TooLarge, 413),
     (NoDump, 422),
@@ -39,7 +40,7 @@ STATUSES: tuple[tuple[type[Exception], int], ...] = (
 )
 View = Callable[..., HttpResponse]
 
-_slots = threading.BoundedSemaphore(MOST_AT_ONCE)
+turns = Turns("uploads", MOST_AT_ONCE, MOST_EACH)
 
 
 class Refused(Exception):
@@ -96,7 +97,7 @@ def single(request: HttpRequest, upload_id: UUID) -> HttpResponse:
 
 def _take(request: HttpRequest, user: User) -> Upload:
     name, expected = _name(request), _length(request)
-    with _slot(), closing(_pieces(request, expected)) as pieces:
+    with turns.turn(user), closing(_pieces(request, expected)) as pieces:
         return uploads.receive(user, name, pieces, expected)
 
 
@@ -115,7 +116,7 @@ def _length(request: HttpRequest) -> int | None:
     if request.content_type == "multipart/form-data":
         raise Refused(415, "Send the file itself as the body of the request, not a form with a file in it.")
     given = request.META.get("CONTENT_LENGTH") or ""
-    if given.isascii() and given.isdigit():
+    if given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS:
         refuse_large(int(given))
         refuse_empty(int(given))
         return int(given)
@@ -142,16 +143,6 @@ def _pieces(request: HttpRequest, expected: int | None) -> Generator[bytes]:
     finally:
         if sock is not None:
             sock.settimeout(None)
-
-
-@contextmanager
-def _slot() -> Iterator[None]:
-    if not _slots.acquire(blocking=False):
-        raise Refused(503, f"{MOST_AT_ONCE} uploads are under way already. Try again when one has ended.")
-    try:
-        yield
-    finally:
-        _slots.release()
 
 
 def _caller(request: HttpRequest) -> User:

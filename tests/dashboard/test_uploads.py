@@ -6,6 +6,7 @@ import hashlib
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -131,15 +132,17 @@ def test_an_upload_in_use_is_not_deleted(ada: Belongings, enqueue: Enqueue) -> N
     assert "Cancel that first" in response.json()["error"]
 
 
-def test_uploads_leave_threads_to_the_others(ada: Belongings) -> None:
-    taken = [views._slots.acquire(blocking=False) for _ in range(views.MOST_AT_ONCE)]
-    try:
-        assert all(taken)
+def test_uploads_leave_threads_to_the_others_and_turns_to_other_accounts(
+    ada: Belongings, eve: Belongings
+) -> None:
+    with ExitStack() as others:
+        for _ in range(views.MOST_EACH):
+            others.enter_context(views.turns.turn(eve.user))
+        assert send(eve.client).status_code == 503
+        assert send(ada.client).status_code == 201
+        for _ in range(views.MOST_AT_ONCE - views.MOST_EACH):
+            others.enter_context(views.turns.turn(ada.user))
         assert send(ada.client).status_code == 503
-    finally:
-        for _ in taken:
-            views._slots.release()
-    assert send(ada.client).status_code == 201
     assert send(ada.client, b"no dump").status_code == 422
     assert send(ada.client).status_code == 201
 
