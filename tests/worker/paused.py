@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -44,14 +45,14 @@ CREATE TABLE goods (id int PRIMARY KEY CHECK (pause(id, 'load') = id), name text
 INSERT INTO goods SELECT n, md5(n::text) FROM generate_series(1, 3000) AS n;
 CREATE INDEX waits ON goods (pause(id, 'index'));
 CREATE TABLE notes AS SELECT n % 1200 AS n, string_agg(md5(n::text), '') AS text
-    FROM generate_series(1, 120000) AS n GROUP BY n % 1200;
+    FROM generate_series(1, 100000) AS n GROUP BY n % 1200;
 """
 # To be loaded into, where it stops with the others.
 TABLES = f"""{PAUSE}
 CREATE TABLE goods (id int PRIMARY KEY CHECK (pause(id, 'index') = id), name text);
 CREATE TABLE notes (n int, text text);
 """
-GOODS_BYTES = 4_000_000
+GOODS_BYTES = 3_300_000
 EVER = datetime(2000, 1, 1, tzinfo=UTC)
 BEFORE = "CREATE TABLE old AS SELECT 1 AS n"
 ACTIVITY = """
@@ -88,7 +89,7 @@ class Shop:
     jobs: dict[uuid.UUID, str] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def content(self) -> dict[str, tuple[Any, ...]]:
         return sample.rows(self.server, self.source.name)
 
