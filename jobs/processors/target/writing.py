@@ -32,6 +32,7 @@ from jobs.queue.rows import Job
 
 MOST_ERRORS_SHOWN = 10
 AS_IT_WAS = "The target is as it was."
+WAS_GONE = "was dropped or renamed meanwhile"
 
 Fill = Callable[[Landing], None]
 
@@ -48,7 +49,11 @@ def written(job: Job, hold: Hold, wish: Wish, load: Load, fill: Fill, control: C
     except Undecided as failure:
         raise JobFailed(str(failure), **_told(load)) from failure
     except JobFailed as failure:
-        message = _with_damage(advised(str(failure)), wish, load)
+        message = advised(str(failure))
+        if _is_gone(hold, wish):
+            message += "" if WAS_GONE in message else f" The target {WAS_GONE}."
+        else:
+            message = _with_damage(message, wish, load)
         raise JobFailed(message, **(_told(load) | failure.values)) from failure
     except Stopped as stopped:
         _if_rolled_back(job, wish, load, stopped, control)
@@ -131,6 +136,14 @@ def _told(load: Load) -> dict[str, Any]:
         shown = load.first_errors[:MOST_ERRORS_SHOWN]
         warnings = [f"{counted(load.errors, 'statement')} failed. The first: " + "; ".join(shown), *warnings]
     return {"log": load.log, "warnings": warnings}
+
+
+def _is_gone(hold: Hold, wish: Wish) -> bool:
+    """Is the target not even as it was? False where nobody can tell."""
+    try:
+        return wish.mode != "new" and hold.session is not None and hold.oid(hold.name) is None
+    except psycopg.Error:
+        return False
 
 
 def _with_damage(message: str, wish: Wish, load: Load) -> str:
