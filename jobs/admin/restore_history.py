@@ -30,7 +30,7 @@ class WritingAdmin(HistoryAdmin[Writing]):
 
     @admin.display(description="how", ordering="mode")
     def how(self, row: Writing) -> str:
-        return row.mode or formats.NOTHING
+        return f"{row.mode}, undone" if row.undone_at else row.mode or formats.NOTHING
 
     def get_urls(self) -> list[URLPattern]:
         return [
@@ -105,6 +105,17 @@ def target_in_words(registered: str, name: str) -> str:
     return registered if not name or name == registered else f"{registered} ({name})"
 
 
+def reached_through(row: RestoreJob | MigrationJob) -> str:
+    """The registered database, or the address, by which the target's server is reached."""
+    return row.database_name if isinstance(row, RestoreJob) else row.target_database_name
+
+
+def _with_its_server(name: str, row: RestoreJob | MigrationJob) -> str:
+    """Databases of different servers often have the same name."""
+    where = reached_through(row)
+    return name if where in ("", row.target_name) else f"{name} (reached as {where})"
+
+
 def can_undo(row: RestoreJob | MigrationJob) -> bool:
     return can_drop(row) and row.undone_at is None
 
@@ -144,9 +155,7 @@ class Kept:
 
     @property
     def where(self) -> str:
-        """The registered database through which it is reached."""
-        row = self.row
-        return row.database_name if isinstance(row, RestoreJob) else row.target_database_name
+        return reached_through(self.row)
 
     def _url(self, step: str) -> str:
         return reverse(f"admin:jobs_{self.row._meta.model_name}_{step}", args=[self.row.pk])
@@ -157,7 +166,8 @@ def undoing(row: RestoreJob | MigrationJob) -> Plan:
         title=f"Undo the {row._meta.verbose_name} into {row.target_name}",
         word=row.target_name,
         steps=[
-            f"{row.target_name} becomes what it was before: {row.kept_name} takes that name back.",
+            f"{_with_its_server(row.target_name, row)} becomes what it was before: "
+            f"{row.kept_name} takes that name back.",
             "What was restored is set aside, with all that has been written to it since.",
             "Whoever is connected to either of them is sent away. It takes a few seconds.",
         ],
@@ -173,7 +183,10 @@ def dropping(row: RestoreJob | MigrationJob) -> Plan:
     return Plan(
         title=f"Drop {row.kept_name or 'the kept database'}",
         word=row.kept_name or "",
-        lost=[f"The database {row.kept_name}: {what_is_kept(row)}. It cannot be brought back."],
+        lost=[
+            f"The database {_with_its_server(row.kept_name or '', row)}: {what_is_kept(row)}. It cannot be "
+            "brought back."
+        ],
         kept=[f"{row.target_name} is not touched, and backups stay."],
         blocked=[] if can_drop(row) else ["No replaced database is kept."],
         verb="Drop",
@@ -188,7 +201,7 @@ def repeating(row: RestoreJob | MigrationJob) -> Plan:
     return Plan(
         title=f"Run the {row._meta.verbose_name} into {row.target_name} once more",
         word=row.target_name,
-        steps=[f"{row.target_name} is changed once more ({row.mode}). {kept}".strip()],
+        steps=[f"{_with_its_server(row.target_name, row)} is changed once more ({row.mode}). {kept}".strip()],
         verb="Run again",
         purpose="run it once more",
         cannot="This cannot be run again.",
