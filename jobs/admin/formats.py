@@ -59,7 +59,8 @@ def age(moment: datetime, now: datetime | None = None) -> str:
     if distance < 45:
         return "just now" if seconds >= 0 else "in a moment"
     length, name = next(((length, name) for length, name in PERIODS if distance >= length), PERIODS[-1])
-    count = max(int(distance // length), 1)
+    # What is to come is told as it was promised: a week begins as 7 days, not as 6.
+    count = max(int(distance // length) if seconds >= 0 else round(distance / length), 1)
     words = f"{count} {name}" if count == 1 else f"{count} {name}s"
     return f"{words} ago" if seconds >= 0 else f"in {words}"
 

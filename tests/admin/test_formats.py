@@ -56,6 +56,7 @@ def test_durations(seconds: float | None, shown: str) -> None:
         (3599, "59 minutes ago"),
         (7200, "2 hours ago"),
         (-7200, "in 2 hours"),
+        (60 - 86400 * 7, "in 7 days"),
         (86400 * 45, "1 month ago"),
         (86400 * 800, "2 years ago"),
     ],

@@ -113,7 +113,7 @@ def test_what_is_kept_is_listed_until_it_is_dropped(
 ) -> None:
     kept, listed = str(replaced.kept_name), "/admin/jobs/restorejob/"
     assert kept in page_of(shop.client, listed)
-    assert "in 2 days" in page_of(shop.client, listed)
+    assert "in 3 days" in page_of(shop.client, listed)
     assert kept not in page_of(eve.client, listed)
     response = shop.client.post(step(replaced, "drop"), {"word": "yes"})
     assert response.status_code == 400
