@@ -26,6 +26,11 @@ class LoginLink(PasswordResetConfirmView):
     post_reset_login_backend = "django.contrib.auth.backends.ModelBackend"
     success_url = reverse_lazy("admin:index")
 
+    def get_form(self, form_class: Any = None) -> Any:
+        form = super().get_form(form_class)
+        form.fields["new_password1"].widget.attrs["autofocus"] = True
+        return form
+
     def get_user(self, uidb64: str) -> Any:
         user: Any = super().get_user(uidb64)
         return user if user is not None and user.is_active else None
