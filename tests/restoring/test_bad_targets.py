@@ -156,12 +156,14 @@ def test_a_target_that_is_dropped_meanwhile(
     server, name = failing.server, failing.target("replace")
     meanwhile(lambda: server.drop_database(name))
     at = failing.restores.at(server, name)
-    failing.require(failing.restores.take(at, backup, "replace", name), "renamed it meanwhile", name)
+    failing.require(
+        failing.restores.take(at, backup, "replace", name), "was dropped or renamed meanwhile", name
+    )
     empty = failing.target("empty")
     meanwhile(lambda: server.drop_database(empty))
     at = failing.restores.at(server, empty)
     row = failing.restores.take(at, backup, "empty", empty)
-    failing.require(row, empty, "does not exist", "renamed it meanwhile")
+    failing.require(row, empty, "does not exist", "was dropped or renamed meanwhile")
     assert "as it was" not in (row.error or "")
     assert not {name, empty} & databases(server)
 

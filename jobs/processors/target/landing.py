@@ -126,7 +126,9 @@ def _take_place(
     columns: dict[str, Any] = NOTHING_KEPT | {"landed_oid": landed}
     if wish.mode != "new":
         if old is None:
-            raise JobFailed(f'The database "{hold.name}" cannot be replaced. Restore it as a new one.')
+            raise JobFailed(
+                f'The database "{hold.name}" was dropped or renamed meanwhile. Restore it as a new one.'
+            )
         warnings += creation.take_over(session, hold.name, name)
         kept = names.aside(hold.name, "before", datetime.now(UTC))
         renames.insert(0, Rename(hold.name, kept, old))
