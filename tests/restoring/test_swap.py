@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,8 +15,11 @@ from django.db.models.functions import Now
 from psycopg import sql
 
 from jobs.models import BackupJob, Database, QueuedJob, RestoreJob
-from jobs.processors.target import landing, swap
+from jobs.pgtools.conninfo import Conninfo
+from jobs.processors.target import creation, landing, swap
+from jobs.processors.target.lock import Hold
 from jobs.processors.target.names import temporary
+from jobs.processors.target.sessions import Session
 from jobs.restoring import forget, undo
 from jobs.restoring.keeping import drop_expired
 from jobs.restoring.settling import settle_unsettled
@@ -196,3 +200,44 @@ def test_a_kept_database_goes_when_its_time_is_over_but_not_another_of_its_name(
         row.refresh_from_db()
     assert (expired.kept_name, expired.kept_oid, expired.kept_until) == (None, None, None)
     assert swapped.kept_name == kept
+
+
+def test_nobody_gets_a_database_that_could_not_be_dropped_from_them_again() -> None:
+    server, token = servers.get(17), uuid.uuid4().hex[:8]
+    owner, login, name = f"owner {token}", f"login {token}", f"lent {token}"
+    with psycopg.connect(server.superuser_url(), autocommit=True) as root:
+        root.execute(f'CREATE ROLE "{owner}"')
+        root.execute(f"""CREATE ROLE "{login}" LOGIN CREATEDB PASSWORD 'secret'""")
+        root.execute(f'GRANT "{owner}" TO "{login}" WITH INHERIT FALSE, SET TRUE')
+        try:
+            with psycopg.connect(server.url("postgres", login, "secret"), autocommit=True) as session:
+                (told,) = creation.create(session, name, creation.Properties(), owner)
+                assert "does not inherit" in told
+                creation.drop(session, name)
+            assert name not in databases(server)
+        finally:
+            server.drop_database(name)
+            root.execute(f'DROP ROLE "{login}", "{owner}"')
+
+
+def test_whoever_has_lost_the_lock_sends_nobody_away_and_runs_nothing(restores: Restores) -> None:
+    server = servers.get(17)
+    name = restores.target(server)
+    with (
+        psycopg.connect(server.superuser_url(), autocommit=True) as root,
+        psycopg.connect(server.superuser_url(), autocommit=True) as holder,
+        psycopg.connect(server.url(name), autocommit=True) as client,
+    ):
+        root.execute("SELECT pg_terminate_backend(%s, 5000)", [holder.info.backend_pid])
+
+        def another() -> Session:
+            return psycopg.connect(server.superuser_url(), autocommit=True)
+
+        with pytest.raises(psycopg.OperationalError):
+            swap.swap(holder, [swap.Rename(name, f"{name} moved", oid(server, name))], another)
+        assert client.execute("SELECT 1").fetchone()
+    hold = Hold(Conninfo.parse(server.url(name)), name, Path(), uuid.uuid4())
+    hold.lost = True
+    killed: list[bool] = []
+    with hold.killing(lambda: killed.append(True)):
+        assert killed

@@ -23,6 +23,7 @@ SELECT CASE a.grantee WHEN 0 THEN NULL ELSE pg_catalog.pg_get_userbyid(a.grantee
        a.is_grantable
 FROM pg_catalog.pg_database d, pg_catalog.aclexplode(d.datacl) a WHERE d.datname = %s
 """
+OWNS = "SELECT pg_catalog.pg_has_role(datdba, 'USAGE') FROM pg_catalog.pg_database WHERE datname = %s"
 ON_DATABASE = frozenset({"CONNECT", "CREATE", "TEMPORARY"})
 
 
@@ -63,11 +64,26 @@ def create(session: Session, name: str, wanted: Properties, owner: str) -> list[
             f"{wanted.locale or wanted.collate or 'as the server has it'}) could not be created at "
             f"{session.info.host}: {reason}. Create one by hand as it should be and restore into that."
         ) from error
-    if not owner:
-        return []
-    order = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(owner))
-    refusal = attempt(session, order)
+    refusal = _give_away(session, name, owner) if owner else ""
     return [refusal] if refusal else []
+
+
+def _give_away(session: Session, name: str, owner: str) -> str:
+    """The reason where it cannot be, or where it could be neither renamed nor dropped afterwards."""
+    order = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(owner))
+    owns = False
+    try:
+        with session.transaction():
+            session.execute(order)
+            row = session.execute(OWNS, [name]).fetchone()
+            owns = bool(row and row[0])
+            if not owns:
+                raise psycopg.Rollback
+    except psycopg.errors.OperationalError:
+        raise
+    except psycopg.Error as error:
+        return _refused(order, session, error)
+    return "" if owns else f'The database is not "{owner}"\'s, whose rights the login does not inherit.'
 
 
 def owner_of(session: Session, name: str) -> str:
@@ -153,8 +169,12 @@ def attempt(session: Session, order: sql.Composed) -> str:
     except psycopg.errors.OperationalError:
         raise
     except psycopg.Error as error:
-        return f"{order.as_string(session)}: {str(error).strip().partition(chr(10))[0]}"
+        return _refused(order, session, error)
     return ""
+
+
+def _refused(order: sql.Composed, session: Session, error: psycopg.Error) -> str:
+    return f"{order.as_string(session)}: {str(error).strip().partition(chr(10))[0]}"
 
 
 def _setting(name: str) -> sql.Composable:
