@@ -19,7 +19,13 @@ HINTS = (
     (r"is cut off", "Restore another copy or backup, or make and upload it anew."),
     (
         r'(?<!database) "[^"]*"[^"]* already exists|multiple primary keys',
-        "What is in the target is in the way: choose clean with if_exists, or restore as “replace”.",
+        "What is in the target is in the way: choose data_only for rows alone, clean with if_exists to drop "
+        "what is there first, or restore as “replace”.",
+    ),
+    (
+        r"other objects depend on it",
+        "Nothing that depends on it is dropped along: choose that too (views are chosen like tables), or "
+        "restore as “replace”.",
     ),
     (
         r"duplicate key value|violates unique constraint",
@@ -27,7 +33,8 @@ HINTS = (
     ),
     (
         r"violates foreign key constraint|violates check constraint",
-        "Rows refer to what is not there (yet): disable_triggers lets a superuser load them all the same.",
+        "Rows refer to what is not there (yet): restore the tables one by one, those that are referred to "
+        "first; disable_triggers lets a superuser load them all the same.",
     ),
     (
         r"must be owner of|must be member of role|must be able to SET ROLE|permission denied to set role",

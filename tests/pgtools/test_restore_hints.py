@@ -12,6 +12,11 @@ SAID = [
     ('TABLE public.t: relation "t" already exists', "clean"),
     ('duplicate key value violates unique constraint "t_pkey"', "empty the tables first"),
     ('insert or update on table "a" violates foreign key constraint "b"', "disable_triggers"),
+    (
+        "cannot drop table a because other objects depend on it (view b depends on table a) (Use DROP ... "
+        "CASCADE to drop the dependent objects too)",
+        "choose that too",
+    ),
     ("must be owner of table t", "no_owner"),
     ('must be able to SET ROLE "boss"', "no_owner"),
     ('role "gone" does not exist', "Create the role first"),
