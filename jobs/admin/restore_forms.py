@@ -39,7 +39,7 @@ class RestoreOptions(OptionForm):
     own = frozenset({"missing_roles", "analyze", "keep_days", "accept_errors", "no_extension_comments"})
     words = {
         "refuse": "refuse: do not begin",
-        "create": "create: from the saved roles",
+        "create": "create: as on the source's server",
         "skip": "skip: without owners and privileges",
     }
     sections = {

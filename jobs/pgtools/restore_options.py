@@ -23,8 +23,8 @@ def _switch(name: str, label: str, help: str, group: Group, since: int = 0) -> F
 
 RESTORE_FIELDS = (
     Field("missing_roles", "choice", "missing-roles", "Roles the server lacks",
-          "refuse: do not begin. create: from the roles saved with the backup. skip: without owners and "
-          "privileges, so everything belongs to whoever restores.",
+          "refuse: do not begin. create: as the source's server has them, which a backup of pgbr's and a "
+          "migration know. skip: without owners and privileges, so everything belongs to whoever restores.",
           "common", choices=("refuse", "create", "skip")),
     Field("jobs", "number", "jobs", "Parallel jobs",
           "Tables and indexes restored at the same time, each over a connection of its own. 0: as many as "

@@ -136,13 +136,13 @@ def _missing_roles(
         )
         yield Finding("stop", lacks, reason, f"{remedy}create the roles by hand, or restore without owners.")
         return
-    create = "create them from the saved globals (missing_roles: create), " if has_globals else ""
+    create = "create them from the saved globals (missing_roles: create), or to " if has_globals else ""
     yield Finding(
         failing(flags),
         lacks,
         "Objects of the dump belong to them, or privileges and policies name them.",
-        f"Choose: {create}map all to one role (no_owner and no_privileges, with “role”), or drop ownership "
-        "(missing_roles: skip)."
+        f"Under “Roles the server lacks” choose to {create}skip ownership (missing_roles: skip); or map all "
+        "to one role (no_owner and no_privileges, with “role”)."
         + (" Policies name some; they need the roles all the same." if not flags.restores_privileges else ""),
     )
 

@@ -154,8 +154,8 @@ def _replace(facts: TargetFacts, flags: RestoreFlags) -> Iterator[Finding]:
     yield Finding(
         "ok",
         f'The database "{facts.name}" holds {_content(facts)}: it is kept as {facts.name}_before_… {kept}',
-        "The dump is restored beside it first, and names are swapped when all is done; until then it works "
-        "on. The server needs room for both. Undo swaps them back.",
+        "The dump is restored beside it first, and names are swapped when all is done; until then it stays "
+        "in use. The server needs room for both. Undo swaps them back.",
     )
 
 

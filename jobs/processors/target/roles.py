@@ -41,7 +41,10 @@ def create_missing(
                 "it by hand, or restore without owners and privileges."
             ) from error
         if statement.softened:
-            told.append(f'The role "{statement.role}" was created without the rights of a superuser.')
+            told.append(
+                f'The role "{statement.role}" had rights that it was not given here (SUPERUSER, CREATEROLE, '
+                "CREATEDB, REPLICATION or BYPASSRLS): let a superuser give those that it needs."
+            )
     return [*(f'The role "{role}" was created from the saved globals.' for role in sorted(missing)), *told]
 
 
