@@ -61,9 +61,9 @@ def in_words(view: JobView) -> str:
         return f"pending{f': {view.error}' if view.error else ''}"
     told = view.progress
     parts = [str(told.get("phase") or "running")]
-    if isinstance(told.get("bytes"), int | float):
+    if isinstance(told.get("bytes"), int | float) and told["bytes"]:
         parts.append(size(int(told["bytes"])))
-    if isinstance(told.get("rate"), int | float):
+    if isinstance(told.get("rate"), int | float) and told["rate"]:
         parts.append(f"{size(int(told['rate']))}/s")
     if isinstance(told.get("eta"), int | float):
         parts.append(f"{duration(told['eta'])} left")
