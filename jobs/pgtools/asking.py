@@ -13,6 +13,13 @@ from .hints import login_message
 
 Session = psycopg.Connection[Any]
 STATEMENT_SECONDS = 60
+NO_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', '', false)"
+
+
+def trust_no_names(conn: Session) -> None:
+    """From here on operators and types mean PostgreSQL's own, whatever the database's owner has made of the
+    same names and put first in its search_path. Not through a pooler, where it would be left to others."""
+    conn.execute(NO_SEARCH_PATH)
 
 
 @contextmanager
@@ -21,7 +28,7 @@ def asking(conn: Session, *, lock_seconds: int = 5) -> Iterator[Session]:
     try:
         with conn.transaction():
             conn.execute(
-                "SET LOCAL transaction_read_only = on; "
+                "SET LOCAL search_path = ''; SET LOCAL transaction_read_only = on; "
                 f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'; "
                 f"SET LOCAL lock_timeout = '{lock_seconds}s'"
             )

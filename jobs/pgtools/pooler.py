@@ -24,8 +24,10 @@ Session = psycopg.Connection[Any]
 # meet the first one's server session at once; one that hands out the oldest changes it at "0 0" and "1 1".
 TURNS = (0, 1, 0, 0, 1, 1, 0, 1, 1, 0)
 ANSWER_SECONDS = 5
+# The search_path is whatever the database's owner has made it, so nothing here may be looked for in it, not
+# even the name of a type.
 ASK = (
-    "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_postmaster_start_time()::text, "
+    "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_postmaster_start_time(), "
     "pg_catalog.current_setting('pgbr.probe', true)"
 )
 
@@ -84,11 +86,11 @@ def _watch(sessions: tuple[Session, ...]) -> None:
     marks = [secrets.token_hex(8) for _ in sessions]
     for session, mark in zip(sessions, marks, strict=True):
         session.execute(f"SET pgbr.probe = '{mark}'")
-    seen: list[set[tuple[int, str]]] = [set() for _ in sessions]
+    seen: list[set[tuple[int, Any]]] = [set() for _ in sessions]
     shared = False
     for turn in TURNS:
         index = turn % len(sessions)
-        pid, started, mark = sessions[index].execute(ASK).fetchone() or (0, "", "")
+        pid, started, mark = sessions[index].execute(ASK).fetchone() or (0, None, "")
         seen[index].add((pid, started))
         shared = shared or mark != marks[index] or len(seen[index]) > 1
     for session in sessions:

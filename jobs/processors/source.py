@@ -12,6 +12,7 @@ import psycopg
 from django.conf import settings
 
 from jobs.pgtools import binaries, pooler, server
+from jobs.pgtools.asking import trust_no_names
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import QueryFailed
 from jobs.pgtools.flags import DumpFlags
@@ -76,6 +77,7 @@ def session(
         try:
             with connect() as connection:
                 pooler.refuse_pooler(connection, connect)
+                trust_no_names(connection)
                 yield connection
         except (psycopg.Error, QueryFailed) as error:
             if not limit.over and isinstance(error, QueryFailed):

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from jobs.pgtools import pooler
+from jobs.pgtools.asking import trust_no_names
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 
@@ -36,7 +37,6 @@ SELECT pid FROM pg_catalog.pg_stat_activity
 WHERE application_name = %s AND usename = current_user AND pid <> pg_catalog.pg_backend_pid()
 """
 END = "SELECT pg_catalog.pg_terminate_backend(%s)"
-NO_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', '', false)"
 STEADY = """
 SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
 WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
@@ -94,9 +94,8 @@ def steady(conninfo: Conninfo, folder: Path, application_name: str, watch: Watch
 
 
 def make_ours(session: Session) -> None:
-    """No default of the role or the database ends it for being slow or idle, or lets a name in our queries
-    mean what somebody made there. Not through a pooler, where it would be left to others."""
-    session.execute(NO_SEARCH_PATH)
+    """No default of the role or the database ends it for being slow or idle."""
+    trust_no_names(session)
     session.execute(STEADY)
 
 
