@@ -26,7 +26,7 @@ from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.restore_options import PRESET_LABELS
 from jobs.restoring import Check
 
-SIGNED = Signer(salt="jobs.admin.restore_flow")
+SALT = "jobs.admin.restore_flow"
 LEVELS = ("stop", "warn", "ok")
 
 Forms = dict[str, forms.Form]
@@ -204,7 +204,9 @@ class Flow(ABC):
         return found
 
     def _token(self, order: Any) -> str:
-        return SIGNED.signature(json.dumps([self.by.pk, self.signed(order)], sort_keys=True))
+        said = json.dumps([self.by.pk, self.signed(order)], sort_keys=True)
+        # Made here, not at import: where there is no key, the checks of the settings say so better.
+        return Signer(salt=SALT).signature(said)
 
 
 def queued(request: HttpRequest, kind: str, what: str, model: str, job_id: Any) -> HttpResponseBase:
