@@ -45,6 +45,7 @@ class JobView:
     completed_at: datetime | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    kept_name: str | None = None  # what was replaced, as long as it is there
 
     @property
     def ended(self) -> bool:
@@ -70,6 +71,8 @@ class JobView:
         if self.storage_key:
             lines += [f"  size    {size(self.size)}", f"  sha256  {self.sha256}"]
             lines += [f"  key     {printable(self.storage_key)}"]
+        if self.kept_name:
+            lines += [f"  kept    {printable(self.kept_name)}: `undo_restore {self.id}` brings it back"]
         lines += [f"  warning: {printable(words)}" for words in self.warnings[:MOST_WARNINGS]]
         if len(self.warnings) > MOST_WARNINGS:
             lines += [f"  … and {len(self.warnings) - MOST_WARNINGS} more warnings"]
@@ -147,6 +150,7 @@ def _from_history(queue: str, row: HistoryRow) -> JobView:
         completed_at=row.completed_at,
         progress=row.progress if isinstance(row.progress, dict) else {},
         warnings=[str(words) for words in row.warnings] if isinstance(row.warnings, list) else (),
+        kept_name=getattr(row, "kept_name", None),
     )
 
 

@@ -36,6 +36,7 @@ def test_restored_replaced_undone_and_dropped(
     assert shop.number("SELECT count(*) FROM orders") == 50
     row = RestoreJob.objects.get(mode="replace")
     assert row.kept_name is not None
+    assert f"{row.kept_name}: `undo_restore {row.id}` brings it back" in replaced.out
     assert f"{row.id}  {shop.name}" in call("undo_restore").out
 
     assert "say --yes" in call("undo_restore", str(row.id)).err
