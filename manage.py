@@ -19,7 +19,11 @@ WITHOUT_DATABASE = {
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pgbr.settings")
-    from django.core.exceptions import ImproperlyConfigured
+    try:
+        from django.core.exceptions import ImproperlyConfigured
+    except ModuleNotFoundError:
+        sys.stderr.write("This Python lacks pgbr's packages: use .venv/bin/python (`make setup` makes it).\n")
+        sys.exit(2)
 
     from pgbr.accounts import LocalServerError
 
