@@ -25,9 +25,9 @@ Session = psycopg.Connection[Any]
 TURNS = (0, 1, 0, 0, 1, 1, 0, 1, 1, 0)
 ANSWER_SECONDS = 5
 # The search_path is whatever the database's owner has made it, so nothing here may be looked for in it, not
-# even the name of a type.
+# even the name of a type. A time comes as text: psycopg cannot read one in every DateStyle.
 ASK = (
-    "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_postmaster_start_time(), "
+    "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_postmaster_start_time()::pg_catalog.text, "
     "pg_catalog.current_setting('pgbr.probe', true)"
 )
 
