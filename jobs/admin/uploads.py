@@ -67,7 +67,7 @@ class UploadAdmin(ReadOnlyAdmin[Upload]):
     def came(self, upload: Upload) -> SafeString | str:
         return formats.when(upload.created_at)
 
-    @admin.display(description="deleted", ordering="keep_until")
+    @admin.display(description="deletion", ordering="keep_until")
     def kept(self, upload: Upload) -> SafeString | str:
         if upload.state != "good":
             return formats.NOTHING
