@@ -25,7 +25,7 @@ from jobs.pgtools.server import system_identifier
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control
 from jobs.processors.target import creation, names
-from jobs.processors.target.lock import Hold, held, oid_of
+from jobs.processors.target.lock import Hold, held, name_of, oid_of
 from jobs.processors.target.protection import why_protected
 from jobs.processors.target.sessions import Session
 from jobs.processors.target.swap import Rename, swap
@@ -129,7 +129,9 @@ def in_turns(rows: Sequence[Row]) -> Iterator[Row]:
 def _swap_back(hold: Hold, row: Row) -> None:
     now, back = hold.oid(row.target_name), hold.oid(row.kept_name or "")
     if now == row.kept_oid and now is not None:
-        _remember_undone(row, None, None)  # done before, and only the answer got lost
+        # Done before, and only the answer got lost; what lies aside is told by its oid.
+        aside = name_of(hold.orders, row.landed_oid)
+        _remember_undone(row, aside, row.landed_oid if aside else None)
         return
     if now is None or now != row.landed_oid or back is None or back != row.kept_oid:
         raise ServiceError(

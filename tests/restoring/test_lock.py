@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from psycopg import sql
 
 from jobs.models import BackupJob, QueuedJob
 from jobs.models.history import HISTORY
+from jobs.processors.target import lock
 from jobs.queue.claim import claim
 from jobs.restoring import MigrationOrder, enqueue_migration
 from jobs.worker.runner import JobRun
@@ -152,3 +154,40 @@ def test_logins_that_meet_only_in_the_target_itself_take_turns_too(
         thread.join(60)
     finish(first, second)
     assert number(server, name, "SELECT count(*) FROM orders") == 100
+
+
+def test_the_lock_of_a_machine_that_vanished_is_taken_from_it(
+    restores: Restores, backup: BackupJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "DESERTED_SECONDS", 0.3)
+    server, gone = servers.get(17), uuid.uuid4()
+    name = restores.target(server, ORDERS)
+    url = server.url("postgres", servers.RESTORER)
+    with psycopg.connect(url, autocommit=True, application_name=f"pgbr/{gone}") as holder:
+        holder.execute("SELECT pg_advisory_lock(%s)", [lock.key_of(name)])
+        job = restores.order(restores.at(server, name), backup, "existing", name, ADD)
+        time.sleep(0.5)
+        for thread in start("restore"):
+            thread.join(60)
+        assert_waits(job, gone)
+        finish(job)
+        with pytest.raises(psycopg.OperationalError):
+            holder.execute("SELECT 1")
+
+
+def test_a_migration_that_reads_from_a_target_goes_on_and_one_that_is_over_is_ended(
+    restores: Restores, shop: Source, backup: BackupJob
+) -> None:
+    server = servers.get(17)
+    name = restores.target(server, ORDERS)
+    at, url = restores.at(server, name), server.url(name, servers.RESTORER)
+    migration = enqueue_migration(MigrationOrder(at, shop.url, "replace", name), by=restores.backups.user)
+    queued = QueuedJob.objects.filter(id=migration)
+    with psycopg.connect(url, autocommit=True, application_name=f"pgbr/{migration}") as reader:
+        queued.update(status="active", claim_id=uuid.uuid4(), locked_by="another", heartbeat_at=Now())
+        finish(restores.order(at, backup, "existing", name, ADD))
+        assert reader.execute("SELECT count(*) FROM orders").fetchone() == (50,)
+        queued.update(status="failed", completed_at=Now())
+        finish(restores.order(at, backup, "existing", name, ADD))
+        with pytest.raises(psycopg.OperationalError):
+            reader.execute("SELECT 1")

@@ -157,8 +157,14 @@ def test_what_nobody_could_tell_at_the_end_is_told_later(
     assert f'"{name}" is the restored database' in (row.error or "")
     assert QueuedJob.objects.get(id=row.id).last_error == row.error
     assert (row.temporary_name, number(server, name, WHICH)) == (None, AFTER)
+    before = {"kept_name": row.kept_name, "kept_oid": row.kept_oid, "landed_oid": row.landed_oid}
     undo(row, by=row.user)
     assert number(server, name, WHICH) == BEFORE
+    aside = row.kept_name
+    RestoreJob.objects.filter(id=row.id).update(**before, undone_at=None)
+    row.refresh_from_db()
+    undo(row, by=row.user)
+    assert (row.kept_name, number(server, name, WHICH)) == (aside, BEFORE), "it had been done"
 
 
 def test_a_temporary_database_left_by_a_job_that_is_over_is_dropped(

@@ -19,33 +19,32 @@ from uuid import UUID
 import psycopg
 
 from jobs.backoff import pause_while_waiting
-from jobs.models.history import HISTORY
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 from jobs.pgtools.hints import login_message
 from jobs.pgtools.mask import mask
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control, Stopped
-from jobs.processors.target import sessions
+from jobs.processors.target import sessions, strays
 from jobs.processors.target.lines import Lines
 from jobs.processors.target.sessions import Session
-from jobs.queue.connections import borrowed
 
 INSIDE_KEY = 0x70676272_74617267  # "pgbrtarg"
 TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_lock(%s)"
 LOCKED_BY = """
-SELECT COALESCE(a.application_name, '') FROM pg_catalog.pg_locks l
+SELECT COALESCE(a.application_name, ''), a.pid,
+    a.state = 'idle' AND a.state_change < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => %s)
+FROM pg_catalog.pg_locks l
 JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 AND (l.classid::bigint << 32 | l.objid::bigint) = %s
 AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
 """
 EXISTS = "SELECT oid::bigint FROM pg_catalog.pg_database WHERE datname = %s"
-WRITERS = """
-SELECT pid, application_name FROM pg_catalog.pg_stat_activity
-WHERE datname = %s AND application_name LIKE 'pgbr/%%' AND usename = current_user
-"""
 PROBE_SECONDS = 5.0
+# A holder that lives asks something every PROBE_SECONDS. One whose machine vanished would be waited for until
+# the server's system gives its connection up, which takes hours.
+DESERTED_SECONDS = 120.0
 
 
 class Hold:
@@ -221,7 +220,7 @@ def _lock_both(hold: Hold, since: datetime) -> None:
         if hold.session is None:
             sessions.end_own(hold.inside, hold.application_name)
         _lock(hold, hold.inside, INSIDE_KEY, since)
-        _end_strays(hold)
+        strays.end(hold.inside, hold.name, hold.application_name)
 
 
 def _enter(hold: Hold) -> Session | None:
@@ -240,6 +239,11 @@ def oid_of(session: Session, name: str) -> int | None:
     return int(row[0]) if row else None
 
 
+def name_of(session: Session, oid: int | None) -> str | None:
+    row = session.execute("SELECT datname FROM pg_catalog.pg_database WHERE oid = %s", [oid]).fetchone()
+    return str(row[0]) if row else None
+
+
 def key_of(name: str) -> int:
     """A signed 64-bit key for a database's name."""
     digest = hashlib.sha256(b"pgbr target\0" + name.encode()).digest()
@@ -249,30 +253,15 @@ def key_of(name: str) -> int:
 def _lock(hold: Hold, session: Session, key: int, since: datetime) -> None:
     if _value(session, TRY_LOCK, key):
         return
-    holder = _value(session, LOCKED_BY, key)
-    by = f"job {str(holder).removeprefix('pgbr/')}" if str(holder).startswith("pgbr/") else "another job"
+    row = session.execute(LOCKED_BY, [DESERTED_SECONDS, key]).fetchone()
+    holder, pid, deserted = row or ("", None, False)
+    if deserted:
+        session.execute(sessions.END, [pid])
+    by = f"job {holder.removeprefix('pgbr/')}" if holder.startswith("pgbr/") else "another job"
     raise HandBack(
         f'Waits: {by} is writing into "{hold.name}" at {hold.conninfo.host_label}.',
         pause_while_waiting(since),
     )
-
-
-def _end_strays(hold: Hold) -> None:
-    """Helpers of a parallel pg_restore outlive a killed worker for as long as their statement takes. The lock
-    is ours, so no restore or migration may be writing here any more; backups may be reading."""
-    session = hold.inside_or_fail()
-    for pid, application in session.execute(WRITERS, [hold.name]).fetchall():
-        if application != hold.application_name and _is_writer(application):
-            session.execute(sessions.END, [pid])
-
-
-def _is_writer(application: str) -> bool:
-    try:
-        job_id = UUID(application.removeprefix("pgbr/"))
-    except ValueError:
-        return False
-    with borrowed():
-        return any(HISTORY[queue].objects.filter(id=job_id).exists() for queue in ("restore", "migration"))
 
 
 def _is_broken(session: Session) -> bool:
