@@ -13,6 +13,15 @@ from .hints import login_message
 
 Session = psycopg.Connection[Any]
 STATEMENT_SECONDS = 60
+# pgbr.shown: the schemas of the session's search_path in their order, which patterns of tables go by.
+BEGIN = f"""
+    SET LOCAL search_path TO DEFAULT;
+    SELECT pg_catalog.set_config(
+        'pgbr.shown', (pg_catalog.current_schemas(true))::pg_catalog.text, true);
+    SET LOCAL search_path = '';
+    SET LOCAL transaction_read_only = on;
+    SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s';
+"""
 NO_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', '', false)"
 
 
@@ -24,14 +33,11 @@ def trust_no_names(conn: Session) -> None:
 
 @contextmanager
 def asking(conn: Session, *, lock_seconds: int = 5) -> Iterator[Session]:
-    """A read-only transaction with time limits; whatever the server answers amiss becomes QueryFailed."""
+    """A read-only transaction with time limits, in which names mean PostgreSQL's own; whatever the server
+    answers amiss becomes QueryFailed."""
     try:
         with conn.transaction():
-            conn.execute(
-                "SET LOCAL search_path = ''; SET LOCAL transaction_read_only = on; "
-                f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'; "
-                f"SET LOCAL lock_timeout = '{lock_seconds}s'"
-            )
+            conn.execute(f"{BEGIN} SET LOCAL lock_timeout = '{lock_seconds}s'")
             yield conn
     except psycopg.Error as error:
         message = login_message(str(error))

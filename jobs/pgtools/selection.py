@@ -13,6 +13,16 @@ from .patterns import to_regexes
 
 Condition = tuple[str, list[str]]
 
+# pg_table_is_visible goes by the search_path, which our own questions do without; `asking` keeps what it was.
+VISIBLE = """EXISTS (
+        SELECT 1 FROM (SELECT pg_catalog.current_setting('pgbr.shown')::pg_catalog.name[] AS shown) AS s
+        WHERE n.nspname = ANY (s.shown) AND NOT EXISTS (
+            SELECT 1 FROM pg_catalog.pg_class o JOIN pg_catalog.pg_namespace m ON m.oid = o.relnamespace
+            WHERE o.relname = c.relname
+            AND pg_catalog.array_position(s.shown, m.nspname)
+                < pg_catalog.array_position(s.shown, n.nspname)
+        )
+    )"""
 USERS_OWN = """
     n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema' AND c.relpersistence <> 't'
     AND NOT EXISTS (
@@ -59,7 +69,7 @@ def table(pattern: str) -> Condition:
     relation = _matches("c.relname", name)
     if of_schema:
         return _all([_matches("n.nspname", of_schema[-1]), relation])
-    return _all([relation, ("pg_catalog.pg_table_is_visible(c.oid)", [])])
+    return _all([relation, (VISIBLE, [])])
 
 
 def _matches(column: str, regex: str) -> Condition:
