@@ -154,7 +154,7 @@ def list_file(
         )
     if chosen.chosen is None:
         return None
-    warnings += chosen.missing
+    warnings += [one for one in chosen.missing if not any(one in said for said in warnings)]
     path = folder / "list"
     path.write_text(list_text(chosen.chosen), encoding="utf-8")
     return path
