@@ -29,6 +29,8 @@ HINTS = (
     (r"No space left on device", "Free space on this machine, or use a format that needs no scratch space."),
     (r"no matching", "Correct the pattern; names with upper-case letters need double quotes in it."),
 )
+# A server may say as much as it likes, and these expressions look for each beginning's end.
+LOOKED_AT = 4_000
 # A failing LOCK TABLE quotes the names of all tables.
 LONGEST_ERROR = 600
 MOST_LINES = 6
@@ -41,7 +43,8 @@ NOISE = re.compile(
 
 def hint(text: str) -> str:
     """What to do about a failure that `text` (an error of libpq or a tool) speaks of; "" when unknown."""
-    return next((advice for pattern, advice in HINTS if re.search(pattern, text)), "")
+    looked_at = text[:LOOKED_AT]
+    return next((advice for pattern, advice in HINTS if re.search(pattern, looked_at)), "")
 
 
 def with_hint(text: str, *, longest: int = 2_000) -> str:
@@ -54,7 +57,7 @@ def with_hint(text: str, *, longest: int = 2_000) -> str:
 def login_message(text: str) -> str:
     """A failed login in one line, without what libpq repeats of the address; of several hosts all."""
     text = text.partition("All failures were:")[2] or text
-    return with_hint(" ".join(NOISE.sub("", text).split()))
+    return with_hint(" ".join(NOISE.sub("", text[:LOOKED_AT]).split()))
 
 
 def tool_message(tool: str, returncode: int, log: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .hints import hint
+from .hints import LOOKED_AT, hint
 
 WITHOUT_OWNERS = (
     "Restore without owners and privileges (no_owner, no_privileges), or connect as a superuser or a member "
@@ -81,5 +81,6 @@ def advised(text: str) -> str:
     """`text`, an error, with what to do about it where that is known and not said yet."""
     if (said := hint(text)) and said in text:
         return text
-    advice = next((advice for pattern, advice in HINTS if re.search(pattern, text)), "")
+    looked_at = text[:LOOKED_AT]
+    advice = next((advice for pattern, advice in HINTS if re.search(pattern, looked_at)), "")
     return f"{text.rstrip('.')}. {advice}" if advice and advice not in text else text

@@ -20,6 +20,7 @@ from jobs.queue import history, notify, sql
 from jobs.queue.rows import AlreadyEnded, ClaimLost, Job, as_job, execute, rows, storable
 from jobs.queue.timeline import note
 
+LONGEST_ERROR = 20_000  # characters
 RETRY_DELAYS = (30, 120, 600, 3600)  # seconds before the second, third, … attempt
 
 
@@ -96,7 +97,7 @@ def hand_back_unanswered(worker: str, known: Collection[UUID]) -> int:
 
 
 def _close(job: Job, status: Status, error: str | None, values: dict[str, Any]) -> None:
-    error = error and storable(error)
+    error = error and storable(error[:LONGEST_ERROR])
     execute(sql.FINISH, {"id": job.id, "claim_id": job.claim_id, "status": status.value, "error": error})
     history.finalise(job, status, error, **values)
     note(job.id, TimelineEvent(status.value), attempt=job.attempts, worker=job.worker, detail=error or "")
@@ -105,7 +106,7 @@ def _close(job: Job, status: Status, error: str | None, values: dict[str, Any]) 
 
 
 def _put_back(job: Job, event: TimelineEvent, reason: str, *, delay: float, refund: int) -> None:
-    reason = storable(reason)
+    reason = storable(reason[:LONGEST_ERROR])
     execute(
         sql.PUT_BACK,
         {

@@ -11,6 +11,8 @@ from uuid import UUID
 
 from django.db import connection
 
+LONGEST_TEXT = 2_000_000  # characters; the logs of tools are shorter
+
 
 class ClaimLost(Exception):
     """The job belongs to somebody else by now; nothing about it may be written any more."""
@@ -69,8 +71,9 @@ def execute(statement: str, parameters: Mapping[str, Any]) -> int:
 
 
 def storable(text: str) -> str:
-    """PostgreSQL keeps neither NUL nor half a surrogate pair; a verdict must not fail for what it quotes."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    """PostgreSQL keeps neither NUL nor half a surrogate pair; a verdict must not fail for what it quotes, nor
+    keep all that a server chose to say."""
+    return text[:LONGEST_TEXT].replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 def as_row(row: Mapping[str, Any]) -> QueueRow:
