@@ -5,12 +5,14 @@ A folder's lock is held for as long as its process lives. Whoever gets it knows 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
 import shutil
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +21,12 @@ from django.conf import settings
 LOCK = "lock"
 UNFINISHED = ".new-"
 UNFINISHED_SECONDS = 60  # far longer than it takes to lock a folder
+RESERVE_BYTES = 128 * 2**20  # what is left for others on the disk
+LOOK_SECONDS = 0.5
+
+
+class DiskFull(OSError):
+    """Less than RESERVE_BYTES are free."""
 
 
 @contextmanager
@@ -37,6 +45,32 @@ def folder(name: str) -> Iterator[Path]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         draft.rename(path)
         yield path
+
+
+@contextmanager
+def reserve(path: Path, kill: Callable[[], object]) -> Iterator[None]:
+    """While inside, a tool writes to `path`'s disk and knows no measure: `kill` ends it before others have no
+    room left. Raises `DiskFull` then."""
+    done, full = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(LOOK_SECONDS):
+            if shutil.disk_usage(path).free < RESERVE_BYTES:
+                full.set()
+                kill()
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    except Exception as error:
+        if full.is_set():
+            raise DiskFull(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise
+    finally:
+        done.set()
+        thread.join()
 
 
 def sweep_orphans() -> int:

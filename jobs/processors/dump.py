@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
+from jobs import scratch
 from jobs.pgtools.errors import DumpTimedOut, ToolFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.process import Child, spawn
@@ -85,8 +86,10 @@ class Dump:
         self._require_space()
         directory = self.folder / "dump"
         try:
-            with self._child(directory) as child:
+            with self._child(directory) as child, scratch.reserve(self.folder, child.kill):
                 self._check(child)
+        except scratch.DiskFull as error:
+            raise JobFailed(self._no_space("no longer enough")) from error
         except ToolFailed as error:
             if error.returncode == -signal.SIGXFSZ or "No space left on device" in error.log:
                 raise JobFailed(self._no_space("no longer enough")) from error

@@ -13,11 +13,13 @@ from typing import Any
 
 import psycopg
 
+from jobs import scratch
 from jobs.pgtools.archive.contents import Contents, inspect
+from jobs.pgtools.archive.reader import MOST_BYTES
 from jobs.pgtools.archive.toc import parse_toc
 from jobs.pgtools.binaries import choose
 from jobs.pgtools.conninfo import Conninfo
-from jobs.pgtools.errors import PgToolsError, ToolFailed
+from jobs.pgtools.errors import DamagedArchive, PgToolsError, ToolFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.process import Child, spawn
 from jobs.pgtools.progress import DumpProgress
@@ -29,6 +31,7 @@ from jobs.processors.load import Load
 from jobs.processors.source import Source, toolsets
 from jobs.processors.target.examination import list_file
 from jobs.processors.target.sessions import Session
+from jobs.units import in_bytes
 
 READ_BYTES = 256 * 1024
 WATCH_SECONDS = 0.5
@@ -67,11 +70,13 @@ class Pipe:
         `PgToolsError`."""
         flags = replace(self.flags, format="custom", compress="none", jobs=1, data_only=False, section=())
         path = self.folder / "outline"
+        size = 0
         with self._pg_dump(replace(flags, schema_only=True)) as child, open(path, "xb", buffering=0) as file:
             for chunk in _chunks(child):
-                file.write(chunk)
+                size += file.write(chunk)
+                if size > MOST_BYTES:
+                    raise DamagedArchive(f"The definitions alone are larger than {in_bytes(MOST_BYTES)}.")
             self._end(child)
-        size = path.stat().st_size
         contents = inspect(lambda start: _read(path, start), size)
         path.unlink()
         if contents.toc is not None and self.flags.data_only:  # none of these definitions will come
@@ -95,7 +100,7 @@ class Pipe:
         self._load.phase = "dumping"
         codec = "lz4:1" if "lz4" in self.source.toolset.compressors else "none"
         flags = replace(self.flags, format="directory", compress=codec, jobs=self._jobs)
-        with self._pg_dump(flags, self._directory) as child:
+        with self._pg_dump(flags, self._directory) as child, scratch.reserve(self.folder, child.kill):
             self._end(child)
         self.count = sum(path.stat().st_size for path in self._directory.iterdir())
         with open(self._directory / "toc.dat", "rb") as file:

@@ -12,9 +12,9 @@ from jobs.pgtools.archive.unpack import unpack
 from jobs.processors.base import JobFailed
 from jobs.processors.load import Load
 from jobs.processors.stored import Checked, Stored
+from jobs.scratch import RESERVE_BYTES
 from jobs.units import in_bytes
 
-RESERVE_BYTES = 128 * 2**20  # what is left for others on the disk
 LOOK_BYTES = 32 * 2**20  # between two looks at the free space
 
 

@@ -15,8 +15,8 @@ import zstandard
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from jobs import scratch
 from jobs.models import BackupCopy, BackupJob, QueuedJob, Upload
-from jobs.processors import staging
 from jobs.restoring import RestoreOrder, enqueue_restore
 from jobs.services import NotFound
 from jobs.upload_limits import NoDump, UploadRefused
@@ -192,7 +192,7 @@ class SmallDisk:
     def __call__(self, _: Path) -> object:
         used = sum(path.stat().st_size for path in self.scratch.rglob("*") if path.is_file())
         self.most = max(self.most, used)
-        return type("Usage", (), {"free": staging.RESERVE_BYTES + self.size - used})()
+        return type("Usage", (), {"free": scratch.RESERVE_BYTES + self.size - used})()
 
 
 def test_a_bomb_stops_where_the_disk_would_be_full(

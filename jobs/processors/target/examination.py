@@ -23,11 +23,11 @@ from jobs.processors.control import Control
 from jobs.processors.plan import Plan, plan
 from jobs.processors.preflight import Finding, findings, stops
 from jobs.processors.source import toolsets
-from jobs.processors.staging import RESERVE_BYTES
 from jobs.processors.target import roles
 from jobs.processors.target.lock import Hold
 from jobs.processors.target.protection import is_own, why_protected
 from jobs.processors.target.sessions import Session
+from jobs.scratch import RESERVE_BYTES
 
 UNPACKED_RATIO = {"none": 1.05, "gzip": 6.0, "zstd": 6.0}  # of a compressed file, when it is unpacked to disk
 
