@@ -86,7 +86,7 @@ def session(
         else:
             return
     if limit.over:
-        reason = f"it was not done within {seconds:.0f} s. Is the server, or something before it, stuck?"
+        reason = limit.reason
     raise QueryFailed(f'Asking {conninfo.host_label} about database "{conninfo.dbname}" failed: {reason}')
 
 

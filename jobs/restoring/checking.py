@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -18,7 +17,7 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.hints import login_message
-from jobs.pgtools.limit import hang_up
+from jobs.pgtools.limit import Limit
 from jobs.pgtools.mask import mask
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restore_options import MODES
@@ -42,7 +41,7 @@ from jobs.restoring.orders import RestoreOrder, require_visible
 from jobs.services import ServiceError
 from jobs.storage.base import Stop, never
 from jobs.targets import conninfo_for
-from jobs.waiting import LOGIN_SECONDS, awaited
+from jobs.waiting import LOGIN_SECONDS, LONGEST_SECONDS, awaited
 
 PATIENCE_SECONDS = 5.0  # with a store that is away, while somebody waits
 APPLICATION = "pgbr check"
@@ -77,7 +76,7 @@ def check_restore(order: RestoreOrder, *, by: User) -> Check:
     with awaited(by, "The check") as control, ExitStack() as stack:
         stored = _opened(source, by)
         wanted = wanted_of(stored, stored.contents(stop=control.stopped), flags, order.mode)
-        return _check(conninfo_for(order.database), order.target_name, wanted, control, stack)
+        return _check(conninfo_for(order.database), order.target_name, wanted, stack)
 
 
 def check_migration(order: MigrationOrder, *, by: User) -> Check:
@@ -95,14 +94,14 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
         # Under a name of its own, for it ends the sessions that have it: others' checks shall go on.
         name = f"{APPLICATION} {uuid.uuid4().hex[:8]}"
         source = examine_source(source_conninfo, given, folder, name, control)
-        outside, inside = _enter(target_conninfo, order.target_name, folder, control, stack)
+        outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
         session = outside or inside
         assert session is not None  # noqa: S101  one of the two, else it was raised
         if is_same(source, inside, folder):
             raise ServiceError("Source and target are the same database. Choose another target.")
         tube = _pipe(source, session, given, order.staged, folder, control)
         wanted = wanted_for_migration(tube, tube.outline(), restore_flags, order.mode)
-        return _check(target_conninfo, order.target_name, wanted, control, stack)
+        return _check(target_conninfo, order.target_name, wanted, stack)
 
 
 def contents_of(source: BackupJob | Upload, *, by: User, stop: Stop = never) -> Contents:
@@ -118,10 +117,10 @@ def suggested_mode(facts: TargetFacts) -> str:
     return "empty" if facts.empty else "replace"
 
 
-def _check(conninfo: Conninfo, name: str, wanted: Wanted, control: Control, stack: ExitStack) -> Check:
+def _check(conninfo: Conninfo, name: str, wanted: Wanted, stack: ExitStack) -> Check:
     folder = stack.enter_context(scratch.folder("check"))
     conninfo = conninfo.impatient(LOGIN_SECONDS)
-    outside, inside = _enter(conninfo, name, folder, control, stack)
+    outside, inside = _enter(conninfo, name, folder, stack)
     orders = outside or inside
     assert orders is not None  # noqa: S101  one of the two, else it was raised
 
@@ -140,18 +139,15 @@ def _check(conninfo: Conninfo, name: str, wanted: Wanted, control: Control, stac
 
 
 def _enter(
-    conninfo: Conninfo, name: str, folder: Path, control: Control, stack: ExitStack
+    conninfo: Conninfo, name: str, folder: Path, stack: ExitStack
 ) -> tuple[sessions.Session | None, sessions.Session | None]:
     """A session outside of the target and one in it, as far as there are any; at least one."""
-
-    def watch(session: sessions.Session) -> None:
-        stack.enter_context(control.killing(partial(hang_up, session)))
-
-    outside = sessions.maintenance(conninfo, name, folder, APPLICATION, watch)
+    limit = stack.enter_context(Limit(LONGEST_SECONDS))
+    outside = sessions.maintenance(conninfo, name, folder, APPLICATION, limit.watch)
     if outside is not None:
         stack.callback(outside.close)
     try:
-        inside = sessions.direct(conninfo.replace_database(name), folder, APPLICATION, watch)
+        inside = sessions.direct(conninfo.replace_database(name), folder, APPLICATION, limit.watch)
     except ConnectionFailed:
         if outside is None:
             raise

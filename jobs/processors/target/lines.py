@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jobs.pgtools.limit import hang_up
+from jobs.pgtools.limit import Limit, hang_up
 from jobs.processors.target.sessions import Session
 
 ASKING_SECONDS = 900.0  # for all that is asked at a time before anything is written
@@ -19,6 +19,7 @@ class Lines:
     def __init__(self) -> None:
         self._sessions: list[Session] = []
         self._lock = threading.Lock()
+        self._limit: Limit | None = None
         self._cut = False
         self._writing = False
         self._closed = threading.Event()
@@ -27,6 +28,8 @@ class Lines:
         with self._lock:
             self._sessions = [one for one in self._sessions if not one.closed]
             self._sessions.append(session)
+            if self._limit is not None:
+                self._limit.watch(session)
             late = self._cut
         if late:
             hang_up(session)
@@ -52,11 +55,16 @@ class Lines:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """While inside, nothing is written, and no answer is waited for longer than ASKING_SECONDS."""
-        timer = threading.Timer(ASKING_SECONDS, self.cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        """While inside, nothing is written, and no answer is waited for longer than ASKING_SECONDS, or taken
+        whatever its size."""
+        with Limit(ASKING_SECONDS) as limit:
+            with self._lock:
+                self._limit = limit
+                for session in self._sessions:
+                    if not session.closed:
+                        limit.watch(session)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._limit = None
