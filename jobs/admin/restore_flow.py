@@ -176,10 +176,13 @@ class Flow(ABC):
     def _settled(self, made: Forms, verdict: Verdict) -> Forms:
         """The same forms, saying how instead of "as fits"."""
         target = made["target"]
-        name = target.add_prefix("mode")
-        if not verdict.mode or target.data.get(name) == verdict.mode:
+        mode, name = target.add_prefix("mode"), target.add_prefix("name")
+        if not verdict.mode or target.data.get(mode) == verdict.mode:
             return made
-        settled = self.make(replaced(target.data, {name: verdict.mode}))
+        said = {mode: verdict.mode}
+        if verdict.mode == "new" and not target.data.get(name):
+            said[name] = verdict.word  # the one of the connection, which is not there any more
+        settled = self.make(replaced(target.data, said))
         self._valid(settled)
         return settled
 

@@ -109,6 +109,13 @@ def _empty(facts: TargetFacts, flags: RestoreFlags) -> Iterator[Finding]:
             "into it.",
         )
         return
+    if facts.name == "postgres":
+        yield Finding(
+            "warn",
+            'The database "postgres" is where tools meet, not where applications keep their data',
+            "Is it the one you mean? It is what a URL names when nothing else is at hand.",
+            "Choose another name, and restore as “new”.",
+        )
     if flags.in_one_transaction("empty"):
         yield from _may_create(facts, flags, "stop")
         yield Finding("ok", f'The database "{facts.name}" is empty', "A failure leaves it so.")

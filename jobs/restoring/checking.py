@@ -94,12 +94,13 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
         # Under a name of its own, for it ends the sessions that have it: others' checks shall go on.
         name = f"{APPLICATION} {uuid.uuid4().hex[:8]}"
         source = examine_source(source_conninfo, given, folder, name, control)
-        outside, inside = _enter(target_conninfo, order.target_name, folder, stack)
-        session = outside or inside
-        assert session is not None  # noqa: S101  one of the two, else it was raised
-        if is_same(source, inside, folder):
-            raise ServiceError("Source and target are the same database. Choose another target.")
-        tube = _pipe(source, session, given, order.staged, folder, control)
+        with ExitStack() as asking:  # over before the check counts who else is connected
+            outside, inside = _enter(target_conninfo, order.target_name, folder, asking)
+            session = outside or inside
+            assert session is not None  # noqa: S101  one of the two, else it was raised
+            if is_same(source, inside, folder):
+                raise ServiceError("Source and target are the same database. Choose another target.")
+            tube = _pipe(source, session, given, order.staged, folder, control)
         wanted = wanted_for_migration(tube, tube.outline(), restore_flags, order.mode)
         return _check(target_conninfo, order.target_name, wanted, stack)
 

@@ -56,7 +56,7 @@ def selection(
 
     Tables come with their data, defaults, owned sequences, indexes, constraints, triggers, rules, policies,
     statistics objects, comments and privileges, and with their partitions. Foreign keys come when both tables
-    are chosen. Schemas bring all that is in them. With both, tables are looked for in these schemas. With
+    are chosen, or, without `needed`, when the referring one is: the other is there. Schemas bring all that is in them. With both, tables are looked for in these schemas. With
     neither, everything is chosen. Exclusions come last.
 
     `needed`: bring also the schemas, types, functions, extensions and free sequences that the chosen ones
@@ -68,6 +68,8 @@ def selection(
     ids = chooser.joined(chosen - excluded)
     if needed:
         ids |= chooser.needed(ids, excluded)
+    else:
+        ids |= chooser.foreign_keys(chosen - excluded)
     ids = chooser.with_attached(ids, chosen - excluded)
     if EXTENSION_COMMENTS in without:
         ids -= chooser.extension_comments()
@@ -104,6 +106,9 @@ class _Chooser:
     def joined(self, ids: set[int]) -> set[int]:
         """Without what joins two things of which only one is chosen, or alters a table that is not."""
         return {dump_id for dump_id in ids if not self._dangling(self.toc.by_id[dump_id], ids)}
+
+    def foreign_keys(self, ids: set[int]) -> set[int]:
+        return {dump_id for dump_id in ids if self.toc.by_id[dump_id].kind == "FK CONSTRAINT"}
 
     def needed(self, ids: set[int], excluded: set[int]) -> set[int]:
         """What those need, and what that needs, of what may be brought along."""
