@@ -21,12 +21,12 @@ from jobs.pgtools.restored import restored
 from jobs.pgtools.script.errors import Interrupted
 from jobs.pgtools.script.loader import Loader
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.at_target.lock import Hold
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.finding import counted
 from jobs.processors.plan import Plan
 from jobs.processors.progress import Meter
-from jobs.processors.target.lock import Hold
 
 READ_BYTES = 256 * 1024
 

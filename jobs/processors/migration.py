@@ -19,6 +19,13 @@ from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
 from jobs.processors import slots
 from jobs.processors import source as sources
+from jobs.processors.at_target.again import committed_before, require_repeatable
+from jobs.processors.at_target.creation import Properties
+from jobs.processors.at_target.examination import Examined, Wanted, examine, prepare
+from jobs.processors.at_target.landing import Landing, Wish
+from jobs.processors.at_target.lock import Hold, held
+from jobs.processors.at_target.sameness import require_another
+from jobs.processors.at_target.writing import resumed, untouched, written
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control
 from jobs.processors.explained import explained
@@ -26,13 +33,6 @@ from jobs.processors.load import Load
 from jobs.processors.payload import aim_in, uuid_in
 from jobs.processors.pipe import Pipe, newest_for
 from jobs.processors.progress import reporting
-from jobs.processors.target.again import committed_before, require_repeatable
-from jobs.processors.target.creation import Properties
-from jobs.processors.target.examination import Examined, Wanted, examine, prepare
-from jobs.processors.target.landing import Landing, Wish
-from jobs.processors.target.lock import Hold, held
-from jobs.processors.target.sameness import require_another
-from jobs.processors.target.writing import resumed, untouched, written
 from jobs.queue.rows import Job
 from jobs.secrets import unseal
 from jobs.targets import conninfo_for, parse

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from jobs.pgtools.restore_options import MODES
+from jobs.processors.at_target import names
 from jobs.processors.base import JobFailed
-from jobs.processors.target import names
 
 
 def uuid_in(payload: dict[str, Any], key: str) -> UUID:

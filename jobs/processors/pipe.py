@@ -24,13 +24,13 @@ from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.process import Child, spawn
 from jobs.pgtools.progress import DumpProgress
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.at_target.examination import list_file
+from jobs.processors.at_target.sessions import Session
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.globals import dump_globals
 from jobs.processors.load import Load
 from jobs.processors.source import Source, toolsets
-from jobs.processors.target.examination import list_file
-from jobs.processors.target.sessions import Session
 from jobs.units import in_bytes
 
 READ_BYTES = 256 * 1024

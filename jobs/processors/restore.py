@@ -18,6 +18,12 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
 from jobs.processors import stored as artifacts
+from jobs.processors.at_target import properties
+from jobs.processors.at_target.again import committed_before, require_repeatable
+from jobs.processors.at_target.examination import Wanted, examine, prepare
+from jobs.processors.at_target.landing import Landing, Wish
+from jobs.processors.at_target.lock import Hold, held
+from jobs.processors.at_target.writing import Fill, resumed, untouched, written
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.control import Control
 from jobs.processors.explained import explained
@@ -26,12 +32,6 @@ from jobs.processors.payload import aim_in, uuid_in
 from jobs.processors.progress import reporting
 from jobs.processors.staging import stage
 from jobs.processors.stored import Checked, Stored
-from jobs.processors.target import properties
-from jobs.processors.target.again import committed_before, require_repeatable
-from jobs.processors.target.examination import Wanted, examine, prepare
-from jobs.processors.target.landing import Landing, Wish
-from jobs.processors.target.lock import Hold, held
-from jobs.processors.target.writing import Fill, resumed, untouched, written
 from jobs.queue.rows import Job
 from jobs.storage.local import LocalStore
 from jobs.targets import conninfo_for

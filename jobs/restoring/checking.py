@@ -23,6 +23,9 @@ from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restore_options import MODES
 from jobs.pgtools.target import TargetFacts
 from jobs.processors import stored as artifacts
+from jobs.processors.at_target import sessions
+from jobs.processors.at_target.examination import Examined, Wanted, judge
+from jobs.processors.at_target.sameness import is_same
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.migration import dump_flags
@@ -33,9 +36,6 @@ from jobs.processors.restore import wanted_of
 from jobs.processors.source import Source
 from jobs.processors.source import examine as examine_source
 from jobs.processors.stored import Stored
-from jobs.processors.target import sessions
-from jobs.processors.target.examination import Examined, Wanted, judge
-from jobs.processors.target.sameness import is_same
 from jobs.restoring.migrations import MigrationOrder, ends
 from jobs.restoring.orders import RestoreOrder, require_visible
 from jobs.services import ServiceError

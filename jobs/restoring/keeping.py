@@ -22,13 +22,13 @@ from jobs.models import MigrationJob, QueuedJob, RestoreJob
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, PgToolsError
 from jobs.pgtools.server import system_identifier
+from jobs.processors.at_target import creation, names
+from jobs.processors.at_target.lock import Hold, held, name_of, oid_of
+from jobs.processors.at_target.protection import why_protected
+from jobs.processors.at_target.sessions import Session
+from jobs.processors.at_target.swap import Rename, swap
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control
-from jobs.processors.target import creation, names
-from jobs.processors.target.lock import Hold, held, name_of, oid_of
-from jobs.processors.target.protection import why_protected
-from jobs.processors.target.sessions import Session
-from jobs.processors.target.swap import Rename, swap
 from jobs.restoring.orders import refuse_protected, require_visible
 from jobs.secrets import unseal
 from jobs.services import ServiceError, record, visible_to

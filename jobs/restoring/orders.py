@@ -18,8 +18,8 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
 from jobs.pgtools.restore_options import MODES
-from jobs.processors.target import names
-from jobs.processors.target.protection import protected_by_address
+from jobs.processors.at_target import names
+from jobs.processors.at_target.protection import protected_by_address
 from jobs.services import NotFound, ServiceError, enqueue, record, visible_to
 from jobs.targets import conninfo_for
 

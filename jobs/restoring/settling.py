@@ -13,7 +13,7 @@ from jobs.crypto import CannotDecrypt
 from jobs.models import MigrationJob, QueuedJob, RestoreJob
 from jobs.models.history import Status
 from jobs.pgtools.errors import PgToolsError
-from jobs.processors.target import landing
+from jobs.processors.at_target import landing
 from jobs.restoring.keeping import EACH_SECONDS, Row, holding, in_turns
 from jobs.services import ServiceError
 from jobs.waiting import within

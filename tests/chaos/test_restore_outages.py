@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs.models import TimelineLine
-from jobs.processors.target import creation
+from jobs.processors.at_target import creation
 from jobs.restoring.settling import settle_unsettled
 from tests import servers
 from tests.conftest import StartWorker

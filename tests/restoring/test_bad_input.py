@@ -116,7 +116,7 @@ def test_no_client_that_reads_it_says_what_to_install(
 ) -> None:
     from tests.processors.restoring import toolset
 
-    monkeypatch.setattr("jobs.processors.target.examination.toolsets", lambda: [toolset(15)])
+    monkeypatch.setattr("jobs.processors.at_target.examination.toolsets", lambda: [toolset(15)])
     failing.take(backup, "new", {}, "client tools found: 15", "pgtools install 17")
 
 

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from jobs.models import BackupJob, QueuedJob
 from jobs.models.history import HISTORY
-from jobs.processors.target import lock
+from jobs.processors.at_target import lock
 from jobs.queue.claim import claim
 from jobs.restoring import MigrationOrder, enqueue_migration
 from jobs.worker.runner import JobRun

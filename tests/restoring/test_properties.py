@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from jobs.processors.target import creation
+from jobs.processors.at_target import creation
 from tests import sample, servers
 from tests.processors.conftest import Source
 from tests.restoring.conftest import Failing, Restores, completed, databases, stray

@@ -16,10 +16,10 @@ from psycopg import sql
 
 from jobs.models import BackupJob, Database, QueuedJob, RestoreJob
 from jobs.pgtools.conninfo import Conninfo
-from jobs.processors.target import creation, landing, swap
-from jobs.processors.target.lock import Hold
-from jobs.processors.target.names import temporary
-from jobs.processors.target.sessions import Session
+from jobs.processors.at_target import creation, landing, swap
+from jobs.processors.at_target.lock import Hold
+from jobs.processors.at_target.names import temporary
+from jobs.processors.at_target.sessions import Session
 from jobs.restoring import forget, undo
 from jobs.restoring.keeping import drop_expired
 from jobs.restoring.settling import settle_unsettled

@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from psycopg import sql
 
 from jobs.models import BackupJob, MigrationJob, QueuedJob, RestoreJob
-from jobs.processors.target import names
+from jobs.processors.at_target import names
 from jobs.restoring import MigrationOrder, enqueue_migration
 from tests import sample, servers
 from tests.environment import STATE

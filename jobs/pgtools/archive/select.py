@@ -56,8 +56,9 @@ def selection(
 
     Tables come with their data, defaults, owned sequences, indexes, constraints, triggers, rules, policies,
     statistics objects, comments and privileges, and with their partitions. Foreign keys come when both tables
-    are chosen, or, without `needed`, when the referring one is: the other is there. Schemas bring all that is in them. With both, tables are looked for in these schemas. With
-    neither, everything is chosen. Exclusions come last.
+    are chosen, or, without `needed`, when the referring one is: the other is there. Schemas bring all that is
+    in them. With both, tables are looked for in these schemas. With neither, everything is chosen. Exclusions
+    come last.
 
     `needed`: bring also the schemas, types, functions, extensions and free sequences that the chosen ones
     need: right for an empty target, wrong for one that has them. `without`: of {"extension comments"}.

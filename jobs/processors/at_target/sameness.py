@@ -17,10 +17,10 @@ from jobs.pgtools.hints import login_message
 from jobs.pgtools.limit import Limit
 from jobs.pgtools.mask import mask
 from jobs.pgtools.server import system_identifier
+from jobs.processors.at_target.lock import EXISTS, Hold
+from jobs.processors.at_target.sessions import Session
 from jobs.processors.base import JobFailed
 from jobs.processors.source import Source
-from jobs.processors.target.lock import EXISTS, Hold
-from jobs.processors.target.sessions import Session
 
 TAKE = "SELECT pg_catalog.pg_advisory_lock(%s)"
 TRY = "SELECT pg_catalog.pg_try_advisory_lock(%s)"

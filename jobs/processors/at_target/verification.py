@@ -7,7 +7,7 @@ from psycopg import sql
 from jobs.pgtools.archive.toc import Toc
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restored import restored
-from jobs.processors.target.sessions import Session
+from jobs.processors.at_target.sessions import Session
 
 KINDS = frozenset({"TABLE", "FOREIGN TABLE", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "INDEX"})
 THERE = sql.SQL("""

@@ -13,8 +13,8 @@ from jobs.crypto import CannotDecrypt
 from jobs.models import Database
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, InvalidConninfo
-from jobs.processors.target.sameness import meets, try_lock
-from jobs.processors.target.sessions import Session
+from jobs.processors.at_target.sameness import meets, try_lock
+from jobs.processors.at_target.sessions import Session
 from jobs.targets import conninfo_for
 
 MOST_SECONDS = 30.0  # for servers of which it is not known that they are the one

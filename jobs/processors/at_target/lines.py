@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jobs.pgtools.limit import Limit, hang_up
-from jobs.processors.target.sessions import Session
+from jobs.processors.at_target.sessions import Session
 
 ASKING_SECONDS = 900.0  # for all that is asked at a time before anything is written
 LEAVING_SECONDS = 60.0  # for what a stopped job has written to be cleared away

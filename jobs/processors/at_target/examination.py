@@ -18,15 +18,15 @@ from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restored import restored
 from jobs.pgtools.target import TargetFacts, look
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.at_target import roles
+from jobs.processors.at_target.lock import Hold
+from jobs.processors.at_target.protection import is_own, why_protected
+from jobs.processors.at_target.sessions import Session
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
 from jobs.processors.plan import Plan, plan
 from jobs.processors.preflight import Finding, findings, stops
 from jobs.processors.source import toolsets
-from jobs.processors.target import roles
-from jobs.processors.target.lock import Hold
-from jobs.processors.target.protection import is_own, why_protected
-from jobs.processors.target.sessions import Session
 from jobs.scratch import RESERVE_BYTES
 
 UNPACKED_RATIO = {"none": 1.05, "gzip": 6.0, "zstd": 6.0}  # of a compressed file, when it is unpacked to disk

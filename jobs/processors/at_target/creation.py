@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from jobs.processors.at_target.sessions import Session
 from jobs.processors.base import JobFailed
-from jobs.processors.target.sessions import Session
 
 BUILTIN_SINCE, PROVIDER_SINCE = 17, 15
 OF_DATABASE = """

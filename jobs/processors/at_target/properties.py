@@ -12,11 +12,11 @@ from jobs.pgtools.archive.toc import Toc
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.script.errors import Interrupted
 from jobs.pgtools.script.loader import Loader
+from jobs.processors.at_target import creation
+from jobs.processors.at_target.creation import Properties
+from jobs.processors.at_target.landing import Landing
+from jobs.processors.at_target.lock import Hold
 from jobs.processors.control import Control
-from jobs.processors.target import creation
-from jobs.processors.target.creation import Properties
-from jobs.processors.target.landing import Landing
-from jobs.processors.target.lock import Hold
 
 OF_DATABASE = "DATABASE "
 

@@ -9,8 +9,8 @@ from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.restored import restored, roles_of
 from jobs.pgtools.roles import statements_for
 from jobs.pgtools.target import TargetFacts
+from jobs.processors.at_target.sessions import Session
 from jobs.processors.base import JobFailed
-from jobs.processors.target.sessions import Session
 
 
 def create_missing(

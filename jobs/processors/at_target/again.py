@@ -6,10 +6,10 @@ from jobs.models.history import WritingRow
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.restore_flags import RestoreFlags
 from jobs.pgtools.target import TargetFacts
+from jobs.processors.at_target.lock import Hold
+from jobs.processors.at_target.verification import missing_relations
 from jobs.processors.base import JobFailed, Outcome
 from jobs.processors.plan import Plan
-from jobs.processors.target.lock import Hold
-from jobs.processors.target.verification import missing_relations
 
 
 def committed_before(

@@ -23,11 +23,11 @@ from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
 from jobs.pgtools.hints import login_message
 from jobs.pgtools.mask import mask
+from jobs.processors.at_target import sessions, strays
+from jobs.processors.at_target.lines import Lines
+from jobs.processors.at_target.sessions import Session
 from jobs.processors.base import HandBack, JobFailed
 from jobs.processors.control import Control, Stopped
-from jobs.processors.target import sessions, strays
-from jobs.processors.target.lines import Lines
-from jobs.processors.target.sessions import Session
 
 INSIDE_KEY = 0x70676272_74617267  # "pgbrtarg"
 TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_lock(%s)"

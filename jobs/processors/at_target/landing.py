@@ -20,13 +20,13 @@ from django.db.utils import Error
 
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, PgToolsError
+from jobs.processors.at_target import creation, names, swap
+from jobs.processors.at_target.creation import Properties
+from jobs.processors.at_target.lock import Hold, oid_of
+from jobs.processors.at_target.sessions import Session
+from jobs.processors.at_target.swap import Rename, SwapFailed
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
-from jobs.processors.target import creation, names, swap
-from jobs.processors.target.creation import Properties
-from jobs.processors.target.lock import Hold, oid_of
-from jobs.processors.target.sessions import Session
-from jobs.processors.target.swap import Rename, SwapFailed
 from jobs.queue import finish
 from jobs.queue.connections import borrowed
 from jobs.queue.rows import AlreadyEnded, ClaimLost, Job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from jobs.models import MigrationJob, QueuedJob, RestoreJob
-from jobs.processors.target import sessions
-from jobs.processors.target.sessions import Session
+from jobs.processors.at_target import sessions
+from jobs.processors.at_target.sessions import Session
 from jobs.queue.connections import borrowed
 
 WRITERS = """

@@ -11,9 +11,9 @@ import psycopg
 from psycopg import sql
 
 from jobs.pgtools.errors import PgToolsError
-from jobs.processors.target import sessions
-from jobs.processors.target.lock import oid_of
-from jobs.processors.target.sessions import Open, Session
+from jobs.processors.at_target import sessions
+from jobs.processors.at_target.lock import oid_of
+from jobs.processors.at_target.sessions import Open, Session
 
 TRIES = 5
 PAUSE_SECONDS = 0.5

@@ -10,13 +10,8 @@ import psycopg
 
 from jobs.models.history import WritingRow
 from jobs.pgtools.restore_hints import advised
-from jobs.processors.base import JobFailed, Outcome
-from jobs.processors.control import Control, Stop, Stopped
-from jobs.processors.explained import explained
-from jobs.processors.finding import counted
-from jobs.processors.load import Load
-from jobs.processors.target import properties
-from jobs.processors.target.landing import (
+from jobs.processors.at_target import properties
+from jobs.processors.at_target.landing import (
     Landing,
     Undecided,
     Wish,
@@ -26,8 +21,13 @@ from jobs.processors.target.landing import (
     remember,
     settle,
 )
-from jobs.processors.target.lock import Hold
-from jobs.processors.target.verification import missing_relations
+from jobs.processors.at_target.lock import Hold
+from jobs.processors.at_target.verification import missing_relations
+from jobs.processors.base import JobFailed, Outcome
+from jobs.processors.control import Control, Stop, Stopped
+from jobs.processors.explained import explained
+from jobs.processors.finding import counted
+from jobs.processors.load import Load
 from jobs.queue.rows import Job
 
 MOST_ERRORS_SHOWN = 10
