@@ -10,6 +10,7 @@ import atexit
 import fcntl
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ import psycopg
 from psycopg import sql
 
 from jobs.pgtools import binaries
+from jobs.pgtools.errors import NoClientTools
 from pgbr.accounts import STRANGER, can_reach, hand_over, server_account
 from pgbr.cluster import Cluster, PortTaken
 from pgbr.ports import free_port
@@ -141,9 +143,20 @@ def close() -> None:
 
 def _end(folder: Path) -> None:
     for data in folder.glob("*/data"):
-        tools = binaries.probe(Path((data.parent / "binaries").read_text()))
-        _cluster(tools, data.parent).stop("immediate")
+        try:
+            tools = binaries.probe(Path((data.parent / "binaries").read_text()))
+        except NoClientTools:  # its checkout is gone, and with it the tools that would stop it gently
+            _kill(data)
+        else:
+            _cluster(tools, data.parent).stop("immediate")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kill(data: Path) -> None:
+    with suppress(OSError, ValueError, IndexError):
+        pid = int((data / "postmaster.pid").read_text().splitlines()[0])
+        if os.readlink(f"/proc/{pid}/cwd") == str(data):
+            os.kill(pid, signal.SIGQUIT)
 
 
 def _session() -> Path:
