@@ -12,7 +12,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 SOURCES := pgbr jobs schedules dashboard tests bench manage.py gunicorn.conf.py
 # Tests wait for servers and workers more than they compute.
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 4
 
 .PHONY: help setup setup-dev run demo test e2e check style types imports migrations lengths matrix chaos bench clean
 .DEFAULT_GOAL := help
