@@ -77,7 +77,7 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
         job = context["original"]
         context |= {
             "job": job,
-            "payload": json.dumps(job.payload, indent=2, ensure_ascii=False),
+            "payload": _shown(job.payload),
             "about": self.about(job),
             "state": self.state(job),
             "timeline": TimelineLine.objects.filter(job_id=job.pk),
@@ -87,6 +87,13 @@ class QueueAdmin(ReadOnlyAdmin[QueuedJob]):
             "subtitle": "",
         }
         return super().render_change_form(request, context, *args, **kwargs)
+
+
+def _shown(payload: Any) -> str:
+    try:
+        return json.dumps(payload, indent=2, ensure_ascii=False)
+    except RecursionError:
+        return json.dumps(None)
 
 
 def _history(job: QueuedJob) -> str:

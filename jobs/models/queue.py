@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from jobs.models.base import Owned, Queue, one_of
+
+
+class Readable(json.JSONDecoder):
+    """What Python cannot read (numbers of 5000 digits, a thousand nested lists) is no payload, None: it must
+    stop neither the claim, the reaper or a cancel, nor a page."""
+
+    def decode(self, text: str, *rest: Any) -> Any:
+        try:
+            return super().decode(text, *rest)
+        except (ValueError, RecursionError):
+            return None
 
 
 class QueueStatus(models.TextChoices):
@@ -19,7 +33,7 @@ class QueueStatus(models.TextChoices):
 
 class QueuedJob(Owned):
     queue = models.CharField(max_length=20, choices=Queue.choices)
-    payload = models.JSONField(default=dict, help_text="Ids and flags, never secrets.")
+    payload = models.JSONField(default=dict, decoder=Readable, help_text="Ids and flags, never secrets.")
     status = models.CharField(max_length=20, choices=QueueStatus.choices, default=QueueStatus.PENDING)
     run_at = models.DateTimeField(db_default=Now())
     attempts = models.IntegerField(default=0)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from jobs import scratch
+from jobs.pgtools.archive import patience
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.hints import login_message
 from jobs.pgtools.mask import mask
@@ -18,9 +19,11 @@ from jobs.storage.base import StoreError
 
 @contextmanager
 def explained(control: Control, secrets: tuple[str, ...] = ()) -> Iterator[None]:
-    """Trouble becomes `JobFailed`; unless the job was stopped, which explains it."""
+    """Trouble becomes `JobFailed`; unless the job was stopped, which explains it. To stop it also ends a look
+    into an archive."""
     try:
-        yield
+        with patience.until(control.stopped):
+            yield
     except (PgToolsError, StoreError) as error:
         control.check()
         raise JobFailed(str(error)) from error

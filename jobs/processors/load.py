@@ -21,6 +21,7 @@ from jobs.pgtools.restored import restored
 from jobs.pgtools.script.errors import Interrupted
 from jobs.pgtools.script.loader import Loader
 from jobs.pgtools.toolset import Toolset
+from jobs.processors.at_target import sessions
 from jobs.processors.at_target.lock import Hold
 from jobs.processors.base import JobFailed
 from jobs.processors.control import Control
@@ -194,7 +195,7 @@ class Load:
     def _send(self, chunks: Iterator[bytes], gate: Callable[[], None]) -> None:
         assert self.conninfo is not None  # noqa: S101
         session = self.hold.open(self.conninfo.dbname)
-        with session, self._killing(session.cancel):
+        with session, self._killing(lambda: sessions.cancel(session)):
             loader = Loader(
                 session,
                 target_name=self.conninfo.dbname,

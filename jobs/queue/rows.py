@@ -11,6 +11,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from jobs.models.queue import Readable
+
 LONGEST_TEXT = 2_000_000  # characters; the logs of tools are shorter
 
 
@@ -85,14 +87,6 @@ def as_job(row: Mapping[str, Any], worker: str) -> Job:
 
 
 def _columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Django's cursors give jsonb as text."""
     columns = {name: row[name] for name in QueueRow.__dataclass_fields__}
-    return columns | {"payload": _parsed(columns["payload"])}
-
-
-def _parsed(payload: str) -> Any:
-    """Django's cursors give jsonb as text. What Python cannot read (numbers of 5000 digits, a thousand nested
-    lists) must not stop the claim, the reaper or a cancel: it is no payload, and the job fails by itself."""
-    try:
-        return json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
+    return columns | {"payload": json.loads(columns["payload"], cls=Readable)}

@@ -139,7 +139,7 @@ def _swap_back(hold: Hold, row: Row) -> None:
             "not those that this job left there: somebody renamed, dropped or replaced them since. Nothing "
             "was done."
         )
-    aside = names.aside(row.target_name, "undone", datetime.now(UTC))
+    aside = names.aside(row.target_name, "undone", datetime.now(UTC), hold.has)
     hold.leave_inside()
     renames = [Rename(row.target_name, aside, now), Rename(row.kept_name or "", row.target_name, back)]
     try:

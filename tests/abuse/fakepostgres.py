@@ -16,6 +16,7 @@ COLUMNS = {
     "locale": (25, b""), "owner": (25, b"o"), "superuser": (16, b"f"), "reads_role_passwords": (16, b"f"),
     "oid": (26, b"5"), "settings": (1009, b"{}"), "extensions": (114, b"{}"),
 }  # fmt: skip
+CANCEL_REQUEST = 80877102
 Answers = dict[str, tuple[int, bytes]]
 
 
@@ -27,7 +28,8 @@ NOTICES = message(b"N", b"SNOTICE\0VNOTICE\0C00000\0Mx\0\0") * 500
 
 
 class FakePostgres:
-    """`facts` replaces columns of what `server.inspect` asks; `after_login` hangs or chatters for ever."""
+    """`facts` replaces columns of what `server.inspect` asks; `after_login` hangs or chatters for ever. A
+    request to cancel is never answered."""
 
     def __init__(self, facts: Answers, after_login: str = "") -> None:
         self._row = {name: facts.get(name, value) for name, value in COLUMNS.items()}
@@ -54,8 +56,11 @@ class FakePostgres:
 
     def _serve(self, client: socket.socket, pid: int) -> None:
         with suppress(OSError, struct.error), client, client.makefile("rb") as stream:
-            while struct.unpack("!I", self._packet(stream)[:4])[0] in (80877103, 80877104):
+            while (code := struct.unpack("!I", self._packet(stream)[:4])[0]) in (80877103, 80877104):
                 client.sendall(b"N")
+            if code == CANCEL_REQUEST:
+                stream.read()  # ends when the client gives up
+                return
             settings = b"client_encoding\0UTF8\0", b"standard_conforming_strings\0on\0"
             client.sendall(
                 message(b"R", struct.pack("!I", 0)) + b"".join(message(b"S", one) for one in settings)

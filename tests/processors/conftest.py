@@ -163,10 +163,10 @@ def backups(
     settings.SCRATCH_FOLDER = tmp_path / "scratch"
     settings.STORAGE_RETRY_SECONDS = 20
     yield Backups(user, tmp_path)
-    in_a_thread(_close_borrowed)
+    in_a_thread(close_borrowed)
 
 
-def _close_borrowed() -> None:
+def close_borrowed() -> None:
     with borrowed():
         connection.close()
 

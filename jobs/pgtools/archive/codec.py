@@ -9,6 +9,7 @@ from typing import IO, cast
 import zstandard
 
 from ..errors import DamagedArchive
+from . import patience
 from .frames import whole_frames
 
 CODECS = ("none", "gzip", "zstd")
@@ -32,8 +33,11 @@ def codec_of(head: bytes) -> str:
 
 
 def decompressed(chunks: Iterable[bytes], codec: str) -> Iterator[bytes]:
-    """The content, in pieces of at most 1 MiB. Raises DamagedArchive where it cannot be decompressed."""
-    return DECODERS[codec](chunks)
+    """The content, in pieces of at most 1 MiB. Raises DamagedArchive where it cannot be decompressed, and
+    Stopped as `patience` has it: a few kilobytes can hold terabytes."""
+    for piece in DECODERS[codec](chunks):
+        patience.ask()
+        yield piece
 
 
 def _plain(chunks: Iterable[bytes]) -> Iterator[bytes]:

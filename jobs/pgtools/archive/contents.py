@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import DamagedArchive, UnknownContent
-from . import plain
+from . import patience, plain
 from .codec import codec_of, decompressed
-from .inputs import Ranged, Ranges, Stopped, Stream, end, never
+from .inputs import Ranged, Ranges, Stream, end, never
 from .sizes import from_members, from_offsets
 from .sniff import sniff
 from .tar import Member, TarReader
@@ -78,12 +78,17 @@ def inspect(read: Ranges, size: int, *, stop: Callable[[], bool] = never) -> Con
     tables are neither read nor checked, except in passing where a compressed tar has its table of contents
     behind them: that takes as long as decompressing it.
     """
+    with patience.until(stop):
+        return _inspected(read, size)
+
+
+def _inspected(read: Ranges, size: int) -> Contents:
     chunks = read(0)
     try:
         raw = Stream(chunks)
         head = raw.read(HEAD_BYTES)
         codec = codec_of(head)
-        stream = Stream(_guarded(decompressed(_joined(head, raw.rest()), codec), size, stop))
+        stream = Stream(_guarded(decompressed(_joined(head, raw.rest()), codec), size))
         start = stream.read(HEAD_BYTES)
         kind = sniff(start)
         whole = Stream(_joined(start, stream.rest()))
@@ -168,7 +173,7 @@ def _joined(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _guarded(pieces: Iterator[bytes], size: int, stop: Callable[[], bool]) -> Iterator[bytes]:
+def _guarded(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
     """Bounds what is decompressed by the size of what was compressed."""
     left = LEAST_DECOMPRESSED + MOST_RATIO * size
     for piece in pieces:
@@ -178,8 +183,6 @@ def _guarded(pieces: Iterator[bytes], size: int, stop: Callable[[], bool]) -> It
                 f"The file decompresses to more than {MOST_RATIO} times its size, as no dump does."
                 " Decompress it before you hand it in, if it is one."
             )
-        if stop():
-            raise Stopped("Reading the artifact was stopped.")
         yield piece
 
 

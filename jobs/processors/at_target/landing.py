@@ -20,7 +20,7 @@ from django.db.utils import Error
 
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, PgToolsError
-from jobs.processors.at_target import creation, names, swap
+from jobs.processors.at_target import creation, names, sessions, swap
 from jobs.processors.at_target.creation import Properties
 from jobs.processors.at_target.lock import Hold, oid_of
 from jobs.processors.at_target.sessions import Session
@@ -130,7 +130,7 @@ def _take_place(
                 f'The database "{hold.name}" was dropped or renamed meanwhile. Restore it as a new one.'
             )
         warnings += creation.take_over(session, hold.name, name)
-        kept = names.aside(hold.name, "before", datetime.now(UTC))
+        kept = names.aside(hold.name, "before", datetime.now(UTC), hold.has)
         renames.insert(0, Rename(hold.name, kept, old))
         until = datetime.now(UTC) + timedelta(days=wish.keep_days) if wish.keep_days else None
         columns |= {"kept_name": kept, "kept_oid": old, "kept_until": until}
@@ -214,7 +214,7 @@ def _forget_temporary(job: Job) -> None:
 @contextmanager
 def _cancelling(session: Session, control: Control) -> Iterator[None]:
     """A statement that takes long, such as CREATE DATABASE, ends when the job is told to stop."""
-    with control.killing(session.cancel):
+    with control.killing(lambda: sessions.cancel(session)):
         try:
             yield
         except psycopg.errors.QueryCanceled:

@@ -87,6 +87,10 @@ class Hold:
         """Of a database of that name, None: there is none."""
         return oid_of(self.session or self.inside_or_fail(), name)
 
+    def has(self, name: str) -> bool:
+        """A database of that name."""
+        return self.oid(name) is not None
+
     def inside_or_fail(self) -> Session:
         if self.inside is None:
             raise JobFailed(f'The database "{self.name}" does not exist on {self.conninfo.host_label}.')

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import count
 from uuid import UUID
 
 LONGEST = 63  # bytes of a name in PostgreSQL (NAMEDATALEN - 1)
@@ -25,8 +27,17 @@ def temporary_prefix(job_id: UUID) -> str:
     return f"{PREFIX}{job_id.hex}_"
 
 
-def aside(name: str, what: str, moment: datetime) -> str:
-    """ "shop_before_20260102_030405": `what` is "before" (replaced) or "undone". Long names are cut."""
-    suffix = f"_{what}_{moment:%Y%m%d_%H%M%S}"
-    kept = name.encode()[: LONGEST - len(suffix)].decode(errors="ignore")
-    return kept + suffix
+def aside(name: str, what: str, moment: datetime, is_taken: Callable[[str], bool]) -> str:
+    """ "shop_before_20260102_030405": `what` is "before" (replaced) or "undone". Long names are cut; the
+    second one within a second ends in "_2"."""
+    tries = (_aside(name, f"_{what}_{moment:%Y%m%d_%H%M%S}{again}") for again in _agains())
+    return next(free for free in tries if not is_taken(free))
+
+
+def _agains() -> Iterator[str]:
+    yield ""
+    yield from (f"_{number}" for number in count(2))
+
+
+def _aside(name: str, suffix: str) -> str:
+    return name.encode()[: LONGEST - len(suffix)].decode(errors="ignore") + suffix

@@ -43,6 +43,7 @@ WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle
     'idle_in_transaction_session_timeout')
 """
 GONE_SECONDS = 15.0
+CANCEL_SECONDS = 10.0
 AGAIN_SECONDS = 0.05
 
 
@@ -97,6 +98,13 @@ def make_ours(session: Session) -> None:
     """No default of the role or the database ends it for being slow or idle."""
     trust_no_names(session)
     session.execute(STEADY)
+
+
+def cancel(session: Session) -> None:
+    """End what `session` is waiting for; from another thread. Not psycopg's `cancel`: that holds all threads
+    of the process up for as long as the server likes."""
+    with suppress(psycopg.Error):
+        session.cancel_safe(timeout=CANCEL_SECONDS)
 
 
 def end_own(session: Session, application_name: str) -> int:

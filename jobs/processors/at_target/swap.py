@@ -56,7 +56,7 @@ def swap(session: Session, renames: Sequence[Rename], open_another: Open) -> Non
             except psycopg.errors.OperationalError:
                 raise
             except psycopg.Error as error:
-                raise SwapFailed(f"Renaming {_listed(names)} failed: {_first_line(error)}") from error
+                raise SwapFailed(f"Renaming {_listed(names)} failed: {_first_line(error)}.") from error
             else:
                 return
 

@@ -10,7 +10,7 @@ import psycopg
 
 from jobs.models.history import WritingRow
 from jobs.pgtools.restore_hints import advised
-from jobs.processors.at_target import properties
+from jobs.processors.at_target import properties, sessions
 from jobs.processors.at_target.landing import (
     Landing,
     Undecided,
@@ -120,8 +120,8 @@ def _analyze(hold: Hold, place: Landing, load: Load, control: Control) -> None:
     try:
         with (
             hold.open(place.conninfo.dbname) as session,
-            control.killing(session.cancel),
-            hold.killing(session.cancel),
+            control.killing(lambda: sessions.cancel(session)),
+            hold.killing(lambda: sessions.cancel(session)),
         ):
             session.execute("ANALYZE")
     except psycopg.Error as error:
