@@ -11,7 +11,7 @@ import psycopg
 from django.contrib.auth.models import User
 
 from jobs import scratch
-from jobs.models import BackupJob, Upload
+from jobs.models import BackupJob, Database, Upload
 from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import ConnectionFailed, QueryFailed
@@ -36,6 +36,7 @@ from jobs.processors.restore import wanted_of
 from jobs.processors.source import Source
 from jobs.processors.source import examine as examine_source
 from jobs.processors.stored import Stored
+from jobs.restoring.ahead import ahead
 from jobs.restoring.migrations import MigrationOrder, ends
 from jobs.restoring.orders import RestoreOrder, require_visible
 from jobs.services import ServiceError
@@ -76,7 +77,8 @@ def check_restore(order: RestoreOrder, *, by: User) -> Check:
     with awaited(by, "The check") as control, ExitStack() as stack:
         stored = _opened(source, by)
         wanted = wanted_of(stored, stored.contents(stop=control.stopped), flags, order.mode)
-        return _check(conninfo_for(order.database), order.target_name, wanted, stack)
+        found = _check(conninfo_for(order.database), order.target_name, wanted, stack)
+    return _with_those_ahead(found, order.database, order.target_name)
 
 
 def check_migration(order: MigrationOrder, *, by: User) -> Check:
@@ -102,7 +104,8 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
                 raise ServiceError("Source and target are the same database. Choose another target.")
             tube = _pipe(source, session, given, order.staged, folder, control)
         wanted = wanted_for_migration(tube, tube.outline(), restore_flags, order.mode)
-        return _check(target_conninfo, order.target_name, wanted, stack)
+        found = _check(target_conninfo, order.target_name, wanted, stack)
+    return _with_those_ahead(found, order.target, order.target_name)
 
 
 def contents_of(source: BackupJob | Upload, *, by: User, stop: Stop = never) -> Contents:
@@ -137,6 +140,11 @@ def _check(conninfo: Conninfo, name: str, wanted: Wanted, stack: ExitStack) -> C
         reason = login_message(mask(str(error), conninfo.secrets))
         raise QueryFailed(f'Asking {conninfo.host_label} about "{name}" failed: {reason}') from None
     return Check(seen.findings, wanted.contents, seen.facts, fitting, conninfo.host_label)
+
+
+def _with_those_ahead(found: Check, target: Database | str, name: str) -> Check:
+    others = ahead(target, name) if isinstance(target, Database) else []
+    return replace(found, findings=others + found.findings)
 
 
 def _enter(

@@ -208,3 +208,14 @@ def test_a_database_is_restored_from_its_newest_good_backup(shop: Shop, ada: Bel
     assert "has no good backup yet" in ada.client.get(link, follow=True).content.decode()
     assert "Nothing is stored" in ada.client.get(shop.restore, follow=True).content.decode()
     assert QueuedJob.objects.filter(queue="restore").count() == 0
+
+
+def test_whoever_opens_it_twice_is_told_of_the_job_that_is_on_its_way(shop: Shop) -> None:
+    form = Form(page_of(shop.client, f"{shop.restore}?check=1"))
+    shop.client.post(shop.restore, form.sent("go", word=shop.name))
+    (job,) = shop.jobs()
+    page = page_of(shop.client, f"{shop.restore}?check=1")
+    assert f"A restore into “{shop.name}” is queued already" in page
+    assert str(job.pk) in page
+    QueuedJob.objects.filter(pk=job.pk).update(status="completed")
+    assert "already" not in page_of(shop.client, f"{shop.restore}?check=1")
