@@ -23,7 +23,7 @@ from jobs.restoring.keeping import drop_kept
 from tests import sample, servers
 from tests.conftest import StartWorker
 from tests.environment import STATE
-from tests.processors.conftest import Backups, _close_borrowed, in_a_thread
+from tests.processors.conftest import Backups, close_borrowed, in_a_thread
 from tests.restoring.clients import Clients
 from tests.restoring.conftest import Restores, _drop, databases, number
 from tests.waiting import until
@@ -142,7 +142,7 @@ def range_(user: User, start_worker: StartWorker, tmp_path: Path) -> Iterator[Ra
     dice = random.Random(SEED)  # noqa: S311 - to be repeated, not to be secret
     database = restores.at(server, name)
     yield Range(server, restores, dice, start, start(), backups, contents, name, database)
-    in_a_thread(_close_borrowed)
+    in_a_thread(close_borrowed)
     for _, made in restores.made:
         _drop(server, made)
 

@@ -21,7 +21,7 @@ from jobs.processors.at_target import names
 from jobs.restoring import MigrationOrder, enqueue_migration
 from tests import sample, servers
 from tests.environment import STATE
-from tests.processors.conftest import Backups, Source, _close_borrowed, in_a_thread
+from tests.processors.conftest import Backups, Source, close_borrowed, in_a_thread
 from tests.restoring.conftest import Restores, _drop, databases, number
 from tests.waiting import until
 
@@ -240,7 +240,7 @@ def opened(server: servers.TestServer, user: User) -> Iterator[Shop]:
     try:
         yield shop
     finally:
-        in_a_thread(_close_borrowed)
+        in_a_thread(close_borrowed)
         shop.release()
         for name in shop.temporary():
             server.drop_database(name)
