@@ -170,6 +170,7 @@ POLL_SECONDS = env.seconds("POLL_SECONDS", 5, minimum=0.1)
 TICK_SECONDS = env.seconds("TICK_SECONDS", 30, minimum=0.1)
 STALL_LIMIT = env.integer("STALL_LIMIT", 2, minimum=1, maximum=100)
 PURGE_DAYS = env.integer("PURGE_DAYS", 7, minimum=1)
+TRASH_DAYS = env.integer("TRASH_DAYS", 7, minimum=0, maximum=3650)
 
 # queue -> the dotted path of its processor.
 PROCESSORS = {
@@ -177,7 +178,7 @@ PROCESSORS = {
     "restore": "jobs.processors.restore.RestoreProcessor",
     "migration": "jobs.processors.migration.MigrationProcessor",
 }
-# (dotted path of a function without arguments, "fast" or "slow", seconds between two runs)
+# (dotted path of a function without arguments, its pace, seconds between two runs): one thread a pace
 UPKEEP_DUTIES = [
     ("jobs.queue.reap.reap_stale", "fast", HEARTBEAT_SECONDS),
     ("jobs.stores.follow_settings", "slow", 3600.0),

@@ -3,6 +3,7 @@
 from jobs.models.activity import ActivityEvent, TimelineLine
 from jobs.models.database import Database
 from jobs.models.history import BackupJob, HistoryRow, MigrationJob, RestoreJob, WritingRow
+from jobs.models.instance import Instance
 from jobs.models.queue import QueuedJob
 from jobs.models.storage import BackupCopy, Storage, Upload
 from jobs.models.worker import WorkerProcess
@@ -13,6 +14,7 @@ __all__ = [
     "BackupJob",
     "Database",
     "HistoryRow",
+    "Instance",
     "MigrationJob",
     "QueuedJob",
     "RestoreJob",

@@ -60,6 +60,9 @@ class Database(Owned):
     watch_include = models.JSONField(default=list, blank=True)
     watch_exclude = models.JSONField(default=list, blank=True)
     watch_schedule_id = models.UUIDField(null=True, blank=True)
+    # What the last look at the server's databases found (`jobs.discovery`), as JSON.
+    watched = models.JSONField(null=True, blank=True, editable=False)
+    watched_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     # What the last connection test or backup saw (`jobs.pgtools.server.ServerFacts` as JSON).
     facts = models.JSONField(null=True, blank=True, editable=False)

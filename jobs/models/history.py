@@ -97,8 +97,10 @@ class BackupJob(HistoryRow):
     size = models.BigIntegerField(null=True, help_text="Bytes as stored.")
     sha256 = models.CharField(max_length=64, null=True)
     manifest = models.JSONField(null=True)
+    late = models.BooleanField(default=False, help_text="Caught up after its slot was missed.")
     pinned = models.BooleanField(default=False)
-    trashed_at = models.DateTimeField(null=True)
+    trashed_at = models.DateTimeField(null=True, help_text="Waits in the trash since then.")
+    trash_reason = models.TextField(default="", blank=True)
 
     class Meta:
         db_table = "backup_jobs"
@@ -115,6 +117,15 @@ class BackupJob(HistoryRow):
         indexes = [
             models.Index(fields=["user", "-created_at"], name="backup_jobs_user"),
             models.Index(F("database"), F("completed_at").desc(), name="backup_jobs_database"),
+            models.Index(
+                F("schedule_id"),
+                F("created_at").desc(),
+                condition=Q(schedule_id__isnull=False),
+                name="backup_jobs_schedule",
+            ),
+            models.Index(
+                fields=["trashed_at"], condition=Q(trashed_at__isnull=False), name="backup_jobs_trash"
+            ),
         ]
 
 

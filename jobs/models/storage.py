@@ -49,6 +49,9 @@ class Storage(UuidModel):
     # The last test: {"put": null or the error, "get": …, "list": …, "delete": …}
     test_result = models.JSONField(null=True, blank=True, editable=False)
     tested_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The last comparison of objects with rows (`jobs.sweeping`), as JSON.
+    swept = models.JSONField(null=True, blank=True, editable=False)
+    swept_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         db_table = "storages"
@@ -94,7 +97,10 @@ class BackupCopy(UuidModel):
     error = models.TextField(null=True)
     attempts = models.IntegerField(default=0)
     next_attempt_at = models.DateTimeField(null=True)
-    locked_until = models.DateTimeField(null=True)
+    locked_until = models.DateTimeField(null=True, help_text="Nobody can delete the object before.")
+    delete_after = models.DateTimeField(
+        null=True, help_text="A tightened policy gives it up; until then that can be taken back."
+    )
     verified_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     completed_at = models.DateTimeField(null=True)
@@ -111,7 +117,12 @@ class BackupCopy(UuidModel):
                 fields=["next_attempt_at"],
                 condition=Q(state__in=["writing", "failed", "deleting"]),
                 name="backup_copies_unfinished",
-            )
+            ),
+            models.Index(
+                fields=["delete_after"],
+                condition=Q(delete_after__isnull=False),
+                name="backup_copies_delete_after",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from django.db.utils import Error
 from jobs import scratch
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob, Database, Storage
+from jobs.models.instance import instance_key
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.flags import DumpFlags
@@ -161,6 +162,7 @@ def _store(
         sink = _stream(job, order, dump, control, copy)
         content = manifest(
             job, order.database.name, source, order.flags,
+            instance=control.patiently(instance_key),
             key=copy.storage_key, size=sink.meter.bytes, sha256=sink.sha256, globals_sql=globals_sql,
             started_at=order.started_at, ended_at=datetime.now(UTC),
         )  # fmt: skip

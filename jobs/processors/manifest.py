@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from jobs.pgtools.flags import DumpFlags
 from jobs.pgtools.progress import LARGE_OBJECTS
@@ -28,6 +29,7 @@ def manifest(
     size: int,
     sha256: str,
     globals_sql: bytes,
+    instance: UUID,
     started_at: datetime,
     ended_at: datetime,
 ) -> dict[str, Any]:
@@ -36,6 +38,8 @@ def manifest(
     return {
         "format_version": FORMAT_VERSION,
         "job_id": str(job.id),
+        "instance": str(instance),
+        "schedule_id": str(job.schedule_id) if job.schedule_id else None,
         "name": name,
         "database": {
             "dbname": facts.dbname,

@@ -67,7 +67,11 @@ def _identity(job: QueueRow) -> dict[str, Any]:
 
 
 def _backup(job: QueueRow, payload: Mapping[str, Any]) -> dict[str, Any]:
-    return _database(job, payload) | {"schedule_id": job.schedule_id, "slot": job.slot}
+    return _database(job, payload) | {
+        "schedule_id": job.schedule_id,
+        "slot": job.slot,
+        "late": payload.get("late") is True,
+    }
 
 
 def _restore(job: QueueRow, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The process that looks after the whole house: duties by dotted path and interval (UPKEEP_DUTIES).
 
-Fast ones (reap, tick) and slow ones (purge, sweeps) have a thread each, so that neither waits for the other.
+Those of one pace have a thread of their own, so that fast ones (reap, tick) never wait for slow ones (purge,
+sweeps), nor either for somebody else's network (copies, pings).
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ class UpkeepProcess:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         signs_of_life = Duty("heartbeat", self._beat, settings.HEARTBEAT_SECONDS)
-        self._loops = [DutyLoop([signs_of_life, *_duties("fast")]), DutyLoop(_duties("slow"))]
+        paces = _duties()
+        paces.setdefault("fast", []).insert(0, signs_of_life)
+        self._loops = [DutyLoop(duties) for duties in paces.values()]
 
     def run(self, ready: Callable[[], None]) -> None:
         """Until SIGTERM."""
@@ -137,9 +140,9 @@ class UpkeepProcess:
             log.warning("could not sign off: %s", str(error).strip())
 
 
-def _duties(pace: str) -> list[Duty]:
-    return [
-        Duty(path, import_string(path), float(interval))
-        for path, chosen, interval in settings.UPKEEP_DUTIES
-        if chosen == pace
-    ]
+def _duties() -> dict[str, list[Duty]]:
+    """By pace."""
+    paces: dict[str, list[Duty]] = {}
+    for path, pace, interval in settings.UPKEEP_DUTIES:
+        paces.setdefault(pace, []).append(Duty(path, import_string(path), float(interval)))
+    return paces
