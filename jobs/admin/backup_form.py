@@ -1,4 +1,4 @@
-"""The form behind "Back up now", made from the one list of pg_dump's options."""
+"""The forms of pg_dump's options, made from the one list of them: of "Back up now", and of schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.pgtools.flags import FIELDS, DumpFlags
 from jobs.stores import usable_by
 
 
-class BackupForm(OptionForm):
+class DumpForm(OptionForm):
     """`cleaned_data["given"]` are the flags as `jobs.services.enqueue_backup` takes them."""
 
     options = FIELDS
@@ -27,6 +27,8 @@ class BackupForm(OptionForm):
         "advanced": "Advanced",
     }
 
+
+class BackupForm(DumpForm):
     storage = forms.ModelChoiceField(
         Storage.objects.none(), required=False, empty_label="as the database says", label="Storage"
     )
