@@ -7,13 +7,13 @@ of the same session is cheap. Clients are thread-safe, sessions are not, and nei
 from __future__ import annotations
 
 import importlib
-import ipaddress
 import os
-import socket
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
+
+from jobs.addresses import leads_to_metadata
 
 from .base import StoreError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10  # also the longest that one block of a body may wait to be sent
 READ_SECONDS = 60
-METADATA = frozenset({"fd00:ec2::254", "100.100.100.200", "::ffff:169.254.169.254"})
 _NO_FILE = (None, None, os.devnull, None)
 
 
@@ -112,12 +111,7 @@ def _create(parameters: Parameters) -> S3Client:
 
 def _refuse_metadata(request: Any, **_: Any) -> None:
     """No storage is link-local, but there clouds give out the credentials of the machine."""
-    host = urlsplit(request.url).hostname or ""
-    try:
-        found = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
-    except OSError:
-        return  # the request will say so
-    if any(ipaddress.ip_address(address).is_link_local or address in METADATA for address in found):
+    if leads_to_metadata(urlsplit(request.url).hostname or ""):
         raise StoreError("The storage's endpoint leads to this machine's own cloud services: not allowed.")
 
 
