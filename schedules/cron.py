@@ -1,0 +1,146 @@
+"""When a schedule fires: cron expression and time zone to instants. The one place that knows cron.
+
+Five fields, as cron reads them: minute, hour, day of month, month, day of week; each `*`, a number or a name
+(mon, jan), a range, a step or a list of these. Sunday is 0 or 7. `@hourly`, `@daily`, `@midnight`, `@weekly`,
+`@monthly`, `@yearly` and `@annually` stand for their five fields. With both a day of month and a day of week,
+either will do (OR). `schedules.fields` says what is refused.
+
+The clocks change, and the rule is:
+
+- **Fixed hours** (the hour field names at least one hour: `2`, `1-5`, `2,14`, `8/4`): exactly once per local
+  time it names. A time that does not exist that day fires at the first minute after the gap, and what falls
+  on the same minute by that fires once (`0,30 2 * * *` where 02:00-03:00 is missing: once, at 03:00). A time
+  that occurs twice fires the first time only. A day that a zone left out altogether (Apia, 2011-12-30) is
+  one long gap.
+- **`*` or `*/n` as the hour** follows elapsed time: every real minute at which the wall clock reads a time
+  that matches. Where the clocks go back both occurrences fire, where they go forward the missing ones do not.
+
+Slots are whole minutes of the wall clock, given in UTC.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+from schedules.errors import CronError
+from schedules.fields import Fields, parse
+from schedules.zones import change, first_reading, zone_of
+
+__all__ = ["CronError", "check", "next_run", "previous_run", "upcoming", "warnings"]
+
+MINUTE = timedelta(minutes=1)
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class _Cron:
+    """A parsed expression, and a walker over wall-clock times that is copied before each use."""
+
+    fields: Fields
+    walker: croniter
+
+    def after(self, wall: datetime) -> datetime:
+        """The first matching time of the wall clock (naive) after `wall`, as if it never changed."""
+        found: datetime = copy.copy(self.walker).get_next(datetime, start_time=wall)
+        return found
+
+    def at_or_after(self, wall: datetime) -> datetime:
+        return self.after(wall - timedelta(seconds=1))
+
+
+@lru_cache(maxsize=4096)
+def _cron(expression: str) -> _Cron:
+    fields = parse(expression)
+    return _Cron(fields, croniter(fields.spelled_out(), EPOCH))
+
+
+def check(expression: str, timezone: str) -> None:
+    """Raises CronError where either is not usable: bad fields, an unknown zone, a date that never comes."""
+    _cron(expression)
+    zone_of(timezone)
+
+
+def warnings(expression: str) -> list[str]:
+    """What a user may not have meant, in words; none: empty. Raises CronError."""
+    fields = _cron(expression).fields
+    if not (fields.day_set and fields.weekday_set):
+        return []
+    return [
+        "Day of month and day of week are both set: it runs on days that match either of them, not both. "
+        "Write * for the one that should not count."
+    ]
+
+
+def next_run(expression: str, timezone: str, after: datetime) -> datetime:
+    """The first slot strictly after `after` (aware), in UTC. Raises CronError."""
+    if after.tzinfo is None:
+        raise ValueError("next_run needs a time with a zone")
+    cron, zone = _cron(expression), zone_of(timezone)
+    step = _next_elapsed if cron.fields.follows_elapsed_time else _next_fixed
+    return step(cron, zone, after.astimezone(UTC))
+
+
+def upcoming(expression: str, timezone: str, after: datetime, count: int) -> list[datetime]:
+    """The next `count` slots after `after`, in UTC. Raises CronError."""
+    slots: list[datetime] = []
+    for _ in range(count):
+        after = next_run(expression, timezone, after)
+        slots.append(after)
+    return slots
+
+
+def _next_fixed(cron: _Cron, zone: ZoneInfo, after: datetime) -> datetime:
+    wall = after.astimezone(zone).replace(tzinfo=None)
+    while True:
+        wall = cron.after(wall)
+        slot = first_reading(zone, wall)
+        if slot > after:
+            return slot
+
+
+def _next_elapsed(cron: _Cron, zone: ZoneInfo, after: datetime) -> datetime:
+    local = after.astimezone(zone)
+    moment = after - timedelta(seconds=local.second, microseconds=local.microsecond) + MINUTE
+    while True:
+        wall = moment.astimezone(zone).replace(tzinfo=None)
+        wanted = cron.at_or_after(wall)
+        if wanted == wall:
+            return moment
+        moment = _when_it_reads(zone, wanted, moment)
+
+
+def _when_it_reads(zone: ZoneInfo, wanted: datetime, moment: datetime) -> datetime:
+    """The first instant after `moment` that may be read as `wanted`, a later time of the wall clock.
+
+    That is the turn of the clocks where they go back before `wanted` comes: earlier times come again there.
+    """
+    reading = first_reading(zone, wanted)
+    if reading <= moment:
+        reading = wanted.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    again = moment.astimezone(zone).replace(fold=1).astimezone(UTC)
+    return min(reading, change(zone, moment, again)) if again > moment else reading
+
+
+def previous_run(expression: str, timezone: str, before: datetime, not_before: datetime) -> datetime | None:
+    """The latest slot from `not_before` to `before` (both included), in UTC, or None. Raises CronError.
+
+    A few dozen steps at most, also for a year of every minute: the last slot is searched for in halves.
+    """
+    slot = next_run(expression, timezone, not_before - timedelta(microseconds=1))
+    if slot > before:
+        return None
+    none_after = before
+    while none_after - slot >= MINUTE:
+        middle = slot + (none_after - slot) / 2
+        later = next_run(expression, timezone, middle)
+        if later <= before:
+            slot = later
+        else:
+            none_after = middle
+    return slot
