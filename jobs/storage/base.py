@@ -88,6 +88,7 @@ class Writer(ABC):
 
     token: str = ""
     size: int = 0  # bytes accepted so far
+    verified: bool = False  # after `commit`: the store itself has shown a digest of every byte that was sent
 
     @abstractmethod
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -29,6 +29,11 @@ def object_key(
     )
 
 
+def moved_key(key: str, prefix: str) -> str:
+    """The key of another copy of the object `key`, in a storage whose prefix is `prefix`."""
+    return "/".join([*_folders(prefix), *key.split("/")[-2:]])
+
+
 def upload_key(prefix: str, name: str, started_at: datetime, upload_id: UUID) -> str:
     """`[prefix/]uploads/<UTC start>_<name>_<id>.upload`.
 

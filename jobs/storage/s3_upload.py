@@ -26,7 +26,7 @@ ABORT_SECONDS = 5.0  # a store that hangs must not hold up a cancel or a shutdow
 
 
 class S3Writer(Writer):
-    """Parts carry Content-MD5, which the store verifies; `commit` looks at the stored size."""
+    """Parts carry Content-MD5, which the store verifies; `commit` looks at the stored size and ETag."""
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class S3Writer(Writer):
         self._nonce = uuid4().hex
         self._sender = PartSender(self._send_part, stop)
         self._patience = bucket.patience(lambda: self._sender.closed or stop())
+        self._digests: dict[int, bytes] = {}  # MD5 of each part; of an object in one piece as number 0
         self._number = 1
         self._buffer: mmap.mmap | None = None
         self._view = memoryview(b"")
@@ -130,7 +131,7 @@ class S3Writer(Writer):
         self._buffer, self._view, self._filled = None, memoryview(b""), 0
 
     def _send_part(self, number: int, data: memoryview) -> str:
-        digest = _md5(data)
+        digest = self._digest(number, data)
         answer = self._patience.run(
             lambda: self._call(
                 f"store part {number}",
@@ -172,6 +173,7 @@ class S3Writer(Writer):
 
     def _put(self, condition: dict[str, Any]) -> None:
         data = self._view[: self._filled]
+        digest = self._digest(0, data)
         self._call(
             "store it",
             lambda s3: s3.put_object(
@@ -179,7 +181,7 @@ class S3Writer(Writer):
                 **self._description(),
                 **condition,
                 Body=cast("Any", PartBody(data)),
-                ContentMD5=_md5(data),
+                ContentMD5=digest,
             ),
         )
 
@@ -208,6 +210,19 @@ class S3Writer(Writer):
                 f"{where}: {found.size} bytes are stored but {self.size} were sent. "
                 "Run the backup again and have the store checked."
             )
+        self.verified = found.etag.strip('"') == self._expected_etag()
+
+    def _digest(self, number: int, data: memoryview) -> str:
+        """As Content-MD5."""
+        self._digests[number] = hashlib.md5(data, usedforsecurity=False).digest()
+        return b64encode(self._digests[number]).decode()
+
+    def _expected_etag(self) -> str:
+        """What a store says of exactly these bytes, unless it encrypts them with keys of its own."""
+        if 0 in self._digests:
+            return self._digests[0].hex()
+        digests = b"".join(digest for _, digest in sorted(self._digests.items()))
+        return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self._digests)}"
 
     def _look(self) -> Head | None:
         """The object as it is stored; None when it is missing or may not be looked at."""
@@ -239,10 +254,6 @@ class S3Writer(Writer):
 
     def _description(self) -> Any:
         return {"ContentType": self._content_type, "Metadata": {WRITER: self._nonce}}
-
-
-def _md5(data: memoryview) -> str:
-    return b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
 def _exists(bucket: Bucket, key: str) -> AlreadyExists:

@@ -19,6 +19,7 @@ from django.db import connection
 from django.db.utils import Error
 from django.utils.module_loading import import_string
 
+from jobs import ending
 from jobs.queue.connections import is_outage, refresh
 from jobs.queue.reap import quiet
 from jobs.worker import registry
@@ -124,6 +125,7 @@ class UpkeepProcess:
         ready()
         while not pipe.wait(1.0) and os.getppid() == parent:
             pass
+        ending.begin()
         for loop in self._loops:
             loop.stop()
         for thread in threads:

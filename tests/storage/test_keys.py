@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from jobs.storage.keys import globals_key, manifest_key, object_key, safe_name, upload_key
+from jobs.storage.keys import globals_key, manifest_key, moved_key, object_key, safe_name, upload_key
 
 JOB = UUID("0123abcd-1111-4222-8333-444455556666")
 CLAIM = UUID("9f00aaaa-1111-4222-8333-444455556666")
@@ -71,3 +71,15 @@ def test_equal_names_do_not_collide() -> None:
     assert len(keys) == 2
     assert object_key("", "a", START, JOB, other, "dump") != object_key("", "a", START, JOB, CLAIM, "dump")
     assert all(re.fullmatch(r"[A-Za-z0-9._/-]+", key) for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("key", "prefix", "moved"),
+    [
+        ("shop/x.dump", "", "shop/x.dump"),
+        ("eu/pg/shop/x.dump", "", "shop/x.dump"),
+        ("shop/x.dump", "/off site/é/", "off-site/e/shop/x.dump"),
+    ],
+)
+def test_another_copy_differs_in_its_prefix_only(key: str, prefix: str, moved: str) -> None:
+    assert moved_key(key, prefix) == moved

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from botocore.exceptions import ClientError
 from jobs.storage import s3_client
 from jobs.storage.base import AlreadyExists, Damaged, StoreError
 from jobs.storage.s3 import S3Store
+from jobs.storage.s3_bucket import Bucket
 from jobs.storage.s3_parts import LARGEST_PART, MIB, MOST_PARTS, part_size
 from tests.s3server import PUT_ONLY, S3Server
 from tests.storage.stores import PART, content, fetch, s3_store, save, sha
@@ -188,3 +190,24 @@ def test_memory_stays_flat(weed: S3Server, bucket: str) -> None:
     )  # fmt: skip
     print("grew by", done.stdout.strip(), "MB")
     assert int(done.stdout) < 60
+
+
+@pytest.mark.parametrize("size", [0, 1000, PART, 2 * PART + 1])
+def test_the_store_has_verified_what_its_etag_proves(weed: S3Server, bucket: str, size: int) -> None:
+    with s3_store(weed, bucket).writer("a") as writer:
+        writer.write(content(size))
+        assert not writer.verified
+        writer.commit()
+        assert writer.verified
+
+
+def test_an_etag_that_is_no_md5_proves_nothing(
+    weed: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of objects that a store encrypts with keys of its own."""
+    head = Bucket.head
+    monkeypatch.setattr(Bucket, "head", lambda *of: replace(head(*of), etag='"of something else"'))
+    with s3_store(weed, bucket).writer("a") as writer:
+        writer.write(content(1000))
+        writer.commit()
+        assert not writer.verified
