@@ -5,8 +5,9 @@ Everything here runs in the caller's transaction: a request that is rolled back 
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -19,6 +20,8 @@ from jobs.models.activity import TimelineEvent
 from jobs.models.base import Queue
 from jobs.pgtools.flags import DumpFlags
 from jobs.queue import cancel as queue_cancel
+from jobs.queue import sql
+from jobs.queue.rows import rows
 from jobs.queue.timeline import note
 from jobs.stores import usable_by
 
@@ -71,18 +74,59 @@ def enqueue_backup(
         raise NotFound(f"No database is called {database.name!r}.")
     if storage is not None and not usable_by(database.user).filter(id=storage.id).exists():
         raise NotFound(f"No storage is called {storage.name!r}.")
-    payload = {
+    planned = plan_backup(
+        database, flags, storage=storage, schedule_id=schedule_id, slot=slot, max_attempts=max_attempts
+    )
+    planned.save(force_insert=True)
+    note(planned.id, TimelineEvent.ENQUEUED)
+    record(by, "backup", database, job=str(planned.id))
+    return planned.id
+
+
+def plan_backup(
+    database: Database,
+    flags: Mapping[str, Any],
+    *,
+    storage: Storage | None = None,
+    late: bool = False,
+    **columns: Any,
+) -> QueuedJob:
+    """The job of a backup, for the database's owner; not queued yet, and nothing is asked of the database.
+
+    Raises `jobs.pgtools.errors.InvalidFlags`, and `ServiceError` for somebody else's storage.
+    """
+    payload: dict[str, Any] = {
         "database_id": str(database.id),
         "database_name": database.name,
         "flags": DumpFlags.from_dict(flags).to_dict(),
     }
     if storage is not None:
+        if storage.user_id not in (None, database.user_id):
+            raise ServiceError(f"The storage {storage.name!r} is another account's: choose another one.")
         payload["storage_id"] = str(storage.id)
-    job_id = enqueue(
-        Queue.BACKUP, database.user_id, payload, max_attempts, schedule_id=schedule_id, slot=slot
-    )
-    record(by, "backup", database, job=str(job_id))
-    return job_id
+    if late:
+        payload["late"] = True
+    return QueuedJob(queue=Queue.BACKUP, user_id=database.user_id, payload=payload, **columns)
+
+
+def enqueue_many(planned: Sequence[QueuedJob], detail: str = "") -> set[UUID]:
+    """Queue what `plan_backup` made for the slots of schedules, in one statement; the ids of those queued.
+
+    A slot that has a job already, or had one of which only the history is left, gets no second one.
+    `detail` goes into each job's timeline.
+    """
+    columns = [
+        {
+            "id": job.id,
+            "user_id": job.user_id,
+            "payload": job.payload,
+            "schedule_id": job.schedule_id,
+            "slot": job.slot,
+        }
+        for job in planned
+    ]
+    parameters = {"planned": json.dumps(columns, default=str), "detail": detail}
+    return {row["id"] for row in rows(sql.ENQUEUE_BACKUPS, parameters)}
 
 
 def enqueue(

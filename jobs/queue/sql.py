@@ -32,6 +32,30 @@ FROM claimed
 ORDER BY run_at, created_at
 """
 
+# A slot fires once: neither what waits or runs, nor what only the history remembers, is queued again.
+ENQUEUE_BACKUPS = """
+WITH planned AS MATERIALIZED (
+    SELECT id, user_id, payload, schedule_id, slot
+    FROM jsonb_to_recordset(%(planned)s::jsonb)
+        AS row (id uuid, user_id integer, payload jsonb, schedule_id uuid, slot timestamptz)
+), queued AS (
+    INSERT INTO job_queue
+        (id, queue, user_id, payload, status, attempts, max_attempts, stalls, schedule_id, slot)
+    SELECT id, 'backup', user_id, payload, 'pending', 0, 1, 0, schedule_id, slot
+    FROM planned
+    WHERE NOT EXISTS (
+        SELECT FROM backup_jobs AS history
+        WHERE history.schedule_id = planned.schedule_id AND history.slot = planned.slot
+    )
+    ON CONFLICT (schedule_id, slot) DO NOTHING
+    RETURNING id
+), line AS (
+    INSERT INTO job_timeline (job_id, event, attempt, detail)
+    SELECT id, 'enqueued', 0, %(detail)s FROM queued
+)
+SELECT id FROM queued
+"""
+
 # One statement for all jobs of a process. A claim that does not come back is lost.
 # Rows are locked in the order of their ids, so two processes that share rows cannot deadlock.
 HEARTBEAT = """
