@@ -181,6 +181,7 @@ PROCESSORS = {
 # (dotted path of a function without arguments, its pace, seconds between two runs): one thread a pace
 UPKEEP_DUTIES = [
     ("jobs.queue.reap.reap_stale", "fast", HEARTBEAT_SECONDS),
+    ("schedules.tick.tick", "fast", TICK_SECONDS),
     ("jobs.stores.follow_settings", "slow", 3600.0),
     ("jobs.queue.purge.purge_finished", "slow", 3600.0),
     ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
