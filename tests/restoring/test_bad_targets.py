@@ -163,7 +163,7 @@ def test_a_target_that_is_dropped_meanwhile(
     meanwhile(lambda: server.drop_database(empty))
     at = failing.restores.at(server, empty)
     row = failing.restores.take(at, backup, "empty", empty)
-    failing.require(row, empty, "does not exist", "was dropped or renamed meanwhile")
+    failing.require(row, empty, "was dropped or renamed meanwhile")
     assert "as it was" not in (row.error or "")
     assert not {name, empty} & databases(server)
 
