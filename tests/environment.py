@@ -22,8 +22,7 @@ for name in set(os.environ) - {"PGBR_TEST_CACHE"}:
 # Set but empty: what a checkout's .env says is not for its tests.
 for line in (CHECKOUT / ".env").read_text().splitlines() if (CHECKOUT / ".env").exists() else []:
     os.environ[line.partition("=")[0].strip()] = ""
-# A run in the background of a shell ignores Ctrl-C, one under nohup the closing of the terminal, and so would all
-# that they start.
+# A run in the background of a shell ignores Ctrl-C, one under nohup SIGHUP, and so would all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ["PGBR_TEST_HOME"] = str(HOME)  # workers of pytest-xdist share the server of the first process

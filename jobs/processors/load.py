@@ -203,7 +203,7 @@ class Load:
                 accept_errors=not self.flags.stops_at_errors,
                 role=self.flags.role if self.plan.client is None else "",
                 on_progress=self._said,
-                stop=self._stop,
+                stop=lambda: self.control.stopped() or self.hold.lost,
                 skip=frozenset() if self.plan.client else self.flags.left_out,
             )
             try:
@@ -220,9 +220,6 @@ class Load:
     def _said(self, line: int, words: str) -> None:
         with self._lock:
             self._progress.step = words or f"line {line}"
-
-    def _stop(self) -> bool:
-        return self.control.stopped() or self.hold.lost
 
     def _script_of(self, path: Path | None, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """What pg_restore would do, as SQL. Fed by a thread of its own when it does not read a file."""
