@@ -20,7 +20,7 @@ PINNED = "pinned"
 
 @dataclass(frozen=True)
 class Policy:
-    """How many; `keep_days`: for so many days of 24 hours, `keep_bytes`: at most. None and 0: no such rule."""
+    """How many; `keep_days`: for so many days of 24 hours; `keep_bytes`: at most. None, 0: no such rule."""
 
     keep_last: int | None = None
     keep_days: int | None = None

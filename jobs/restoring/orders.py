@@ -103,6 +103,7 @@ def _source(order: RestoreOrder, by: User) -> dict[str, Any]:
 
 def _of_backup(backup: BackupJob, database: Database, by: User) -> dict[str, Any]:
     require_visible(backup, by)
+    _require_stays(backup)
     if backup.status != Status.COMPLETED:
         raise ServiceError(
             f"The backup {backup.id} is {backup.status}: only a completed one can be restored."
@@ -113,6 +114,14 @@ def _of_backup(backup: BackupJob, database: Database, by: User) -> dict[str, Any
         "backup_id": str(backup.id),
         "source_name": f"{backup.database_name}, {moment:%Y-%m-%d %H:%M} UTC",
     }
+
+
+def _require_stays(backup: BackupJob) -> None:
+    """Whoever deletes a backup locks it, then looks for jobs that need it."""
+    list(BackupJob.objects.select_for_update(no_key=True).filter(id=backup.id).values_list("id"))
+    copies = set(backup.copies.values_list("state", flat=True))
+    if CopyState.DELETING in copies and CopyState.GOOD not in copies:
+        raise ServiceError(f"The backup {backup.id} is being deleted: choose another one.")
 
 
 def _of_upload(upload: Upload, database: Database, by: User) -> dict[str, Any]:

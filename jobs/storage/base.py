@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,8 @@ from typing import Self
 CHUNK = 1024 * 1024  # the most bytes `Store.read` yields at once
 PROBE_NAME = ".pgbr-probe"
 PROBE_BYTES = b"pgbr tests whether it can store, read, list and delete here.\n"
+
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # a lock without a date: a legal hold
 
 Stop = Callable[[], bool]  # polled from any thread; True ends every wait
 TokenSink = Callable[[str], None]
@@ -146,6 +148,11 @@ class Store(ABC):
     @abstractmethod
     def stat(self, key: str) -> ObjectInfo:
         """ObjectMissing when it does not exist."""
+
+    def locked_until(self, key: str) -> datetime | None:  # noqa: ARG002
+        """Until when nobody may delete the object, `FOREVER` for a legal hold; None: no lock, or no such
+        object. A lock that is over is none."""
+        return None
 
     @abstractmethod
     def delete(self, key: str) -> None:

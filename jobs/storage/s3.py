@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .base import (
@@ -99,6 +100,13 @@ class S3Store(Store):
     def stat(self, key: str) -> ObjectInfo:
         head = self._bucket.briefly(lambda: self._bucket.head(key))
         return ObjectInfo(key, head.size, head.modified)
+
+    def locked_until(self, key: str) -> datetime | None:
+        try:
+            until = self._bucket.briefly(lambda: self._bucket.head(key)).locked_until
+        except ObjectMissing:
+            return None
+        return until if until and until > datetime.now(UTC) else None
 
     def delete(self, key: str) -> None:
         try:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from . import s3_client
-from .base import Stop, StoreError, never
+from .base import FOREVER, Stop, StoreError, never
 from .retry import Patience
 from .s3_errors import UploadGone, strange, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
+    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Head:
     modified: datetime
     etag: str
     writer: str
+    locked_until: datetime | None = None  # as the store says it, also when that is past
 
 
 class Bucket:
@@ -80,6 +82,7 @@ class Bucket:
             modified=found["LastModified"],
             etag=found["ETag"],
             writer=found.get("Metadata", {}).get(WRITER, ""),
+            locked_until=_locked_until(found),
         )
 
     def abort_upload(self, key: str, upload_id: str) -> None:
@@ -107,3 +110,9 @@ class Bucket:
         for upload in found.get("Uploads", []):
             if upload["Key"] == key and upload["UploadId"] != but:
                 self.abort_upload(key, upload["UploadId"])
+
+
+def _locked_until(found: HeadObjectOutputTypeDef) -> datetime | None:
+    if found.get("ObjectLockLegalHoldStatus") == "ON":
+        return FOREVER
+    return found.get("ObjectLockRetainUntilDate")
