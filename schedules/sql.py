@@ -4,7 +4,7 @@ CLOCK = "SELECT clock_timestamp() AS now"
 
 # Alone, as the first statement of its transaction: what is read after it has been got is what the tick before
 # has left. It goes with the transaction, whatever becomes of this process.
-TRY_TICK_LOCK = "SELECT pg_try_advisory_xact_lock(%(key)s) AS got, now() AS now"
+TRY_TICK_LOCK = "SELECT pg_try_advisory_xact_lock(%(key)s) AS got, statement_timestamp() AS now"
 
 UNFINISHED = """
 SELECT DISTINCT ON (schedule_id) schedule_id, id, status

@@ -11,13 +11,13 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
 
 from jobs.models import Storage
 from jobs.queue.rows import execute, rows
@@ -40,33 +40,32 @@ def tick() -> int:
     """Queue the backups of every schedule that is due; the number queued. An upkeep duty, safe to run in many
     workers at once. Broken rows are looked at last, some at every turn: one that was mended fires again."""
     until = time.monotonic() + settings.HEARTBEAT_SECONDS / 3
-    queued = 0
-    seen: int | None = BATCH
-    while seen == BATCH and time.monotonic() < until:
+    queued, seen = 0, BATCH
+    while seen == BATCH:
         seen, jobs = _batch(_due)
         queued += jobs
-    if seen is not None and time.monotonic() < until:
-        queued += _batch(_broken)[1]
-    return queued
+        if time.monotonic() > until:
+            return queued
+    return queued + _batch(_broken)[1]
 
 
-def _due() -> QuerySet[Schedule]:
-    when = Q(next_run_at__isnull=True) | Q(next_run_at__lte=Now())
+def _due(now: datetime) -> QuerySet[Schedule]:
+    when = Q(next_run_at__isnull=True) | Q(next_run_at__lte=now)
     return Schedule.objects.filter(when, broken__isnull=True).order_by("next_run_at")
 
 
-def _broken() -> QuerySet[Schedule]:
+def _broken(_: datetime) -> QuerySet[Schedule]:
     return Schedule.objects.filter(broken__isnull=False).order_by("?")
 
 
 @transaction.atomic
-def _batch(choose: Callable[[], QuerySet[Schedule]]) -> tuple[int | None, int]:
-    """How many schedules were looked at (None: somebody else ticks), and how many jobs that made."""
+def _batch(choose: Callable[[datetime], QuerySet[Schedule]]) -> tuple[int, int]:
+    """How many schedules were looked at (none while somebody else ticks), and how many jobs that made."""
     (lock,) = rows(sql.TRY_TICK_LOCK, {"key": LOCK_KEY})
     if not lock["got"]:
-        return None, 0
+        return 0, 0
     # A row that somebody is just saving is left to the next turn: nobody's open transaction stops the others.
-    held = choose().filter(enabled=True).select_for_update(skip_locked=True, of=("self",))
+    held = choose(lock["now"]).filter(enabled=True).select_for_update(skip_locked=True, of=("self",))
     found = list(held.select_related("database").only(*READ)[:BATCH])
     storages = _first_storages([schedule.id for schedule in found])
     verdicts = [decide(schedule, storages.get(schedule.id), lock["now"]) for schedule in found]

@@ -15,6 +15,8 @@ from jobs.secrets import seal
 from schedules.models import Schedule
 
 URL = "postgresql://app:secret@db.example.com/shop"
+# Has no slot near any test, so that a due time set by hand is the slot.
+RARELY = "0 0 29 2 *"
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ MakeSchedule = Callable[..., Schedule]
 def make_schedule(database: Database) -> MakeSchedule:
     """A row as it is, past the services: `make_schedule("nightly", cron_expression=…, next_run_at=…)`."""
 
-    def make(name: str = "nightly", cron_expression: str = "0 3 * * *", **columns: Any) -> Schedule:
+    def make(name: str = "nightly", cron_expression: str = RARELY, **columns: Any) -> Schedule:
         row = {"user": database.user, "database": database, "name": name} | columns
         return Schedule.objects.create(cron_expression=cron_expression, **row)
 
@@ -53,3 +55,10 @@ def ago(**how_long: float) -> datetime:
 def fresh(schedule: Schedule) -> Schedule:
     """The row as it is now."""
     return Schedule.objects.get(id=schedule.id)
+
+
+def next_of(schedule: Schedule) -> datetime:
+    """Its next time, which it must have."""
+    found = fresh(schedule).next_run_at
+    assert found is not None
+    return found
