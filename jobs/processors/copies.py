@@ -7,20 +7,23 @@ without a verdict can be found and removed by whoever comes next, however its wo
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from jobs.crypto import CannotDecrypt
-from jobs.models import BackupCopy, QueuedJob, Storage
-from jobs.models.storage import CopyState
+from jobs.models import BackupCopy, BackupJob, QueuedJob, Storage
+from jobs.models.storage import CopyState, StorageKind
 from jobs.processors.control import Control
 from jobs.queue.connections import borrowed
 from jobs.queue.rows import Job
 from jobs.storage.base import StoreError
 from jobs.storage.keys import globals_key, manifest_key
 from jobs.stores import store_for
+
+DAMAGED_PAUSE = timedelta(minutes=1)
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +56,21 @@ def mark_good(copy_id: UUID, *, size: int, sha256: str, has_globals: bool) -> No
         has_globals=has_globals,
         completed_at=Now(),
         verified_at=Now(),
+    )
+
+
+def good(backup: BackupJob) -> list[BackupCopy]:
+    """What can be read of it, the first choice in front: folders, which are near and cost no traffic, then
+    the oldest."""
+    rows = backup.copies.filter(state=CopyState.GOOD).select_related("storage").order_by("created_at")
+    return sorted(rows, key=lambda copy: copy.storage.kind != StorageKind.FOLDER)
+
+
+def mark_damaged(copy_id: UUID, error: str) -> None:
+    """Nobody reads from it any more. It is looked at again soon (`jobs.copying`): found whole after all it is
+    good again, and where there is another good copy it is made anew."""
+    BackupCopy.objects.filter(id=copy_id, state=CopyState.GOOD).update(
+        state=CopyState.FAILED, claim_id=None, error=error, next_attempt_at=Now() + DAMAGED_PAUSE
     )
 
 
