@@ -190,4 +190,7 @@ UPKEEP_DUTIES = [
     ("jobs.scratch.sweep_orphans", "slow", 60.0),
     ("jobs.uploads.sweep", "slow", 300.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
+    ("schedules.pings.forget_old", "slow", 3600.0),
+    ("schedules.pings.collect", "pings", 5.0),
+    ("schedules.pings.send_due", "pings", 5.0),
 ]

@@ -19,7 +19,7 @@ from django.db import IntegrityError, transaction
 from jobs.models import Database
 from jobs.queue.rows import rows
 from jobs.services import NotFound, ServiceError, enqueue_backup, record, visible_to
-from schedules import cron, sql
+from schedules import cron, pings, sql
 from schedules.models import Schedule, ScheduleStorage
 from schedules.plans import Plan, Target, checked, plan_of, rules, targets_of
 
@@ -80,6 +80,7 @@ def update(schedule: Schedule, plan: Plan, *, by: User) -> Schedule:
         columns["next_run_at"] = _next(columns)
     _write(row, columns | {"broken": None})
     _put_storages(row, plan.storages)
+    pings.pass_over(row.id, before=row, after=plan)
     record(by, "change", row, changed=changed)
     return Schedule.objects.select_related("database", "user").get(id=row.id)
 
