@@ -187,10 +187,12 @@ UPKEEP_DUTIES = [
     ("jobs.processors.copies.sweep_unfinished", "slow", 60.0),
     ("jobs.restoring.keeping.drop_expired", "slow", 3600.0),
     ("jobs.restoring.settling.settle_unsettled", "slow", 300.0),
+    ("schedules.copies.plan_missing", "slow", 30.0),
     ("jobs.scratch.sweep_orphans", "slow", 60.0),
     ("jobs.uploads.sweep", "slow", 300.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
     ("schedules.pings.forget_old", "slow", 3600.0),
+    ("jobs.copying.copy_due", "copies", 15.0),
     ("schedules.pings.collect", "pings", 5.0),
     ("schedules.pings.send_due", "pings", 5.0),
 ]

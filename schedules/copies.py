@@ -1,0 +1,119 @@
+"""Which copies a schedule wants: its backups in each of its storages, as long as the policy there keeps them.
+
+What is looked at is what there is, so that a storage which is added later gets the older backups, too, and
+one that was away for long only what is still worth it. `jobs.copying` makes the copies.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs import deleting
+from jobs.models import BackupCopy, BackupJob
+from jobs.models.history import Status
+from jobs.models.storage import CopyState
+from jobs.storage.keys import moved_key
+from schedules.errors import CronError
+from schedules.models import Schedule, ScheduleStorage
+from schedules.policies import Policies
+from schedules.retention import Candidate, decide
+
+log = logging.getLogger(__name__)
+
+# Made from another copy, and never there so far.
+UNMADE = Q(state__in=[CopyState.WRITING, CopyState.FAILED], is_first=False, completed_at=None)
+# Nobody writes it, and nobody has left anything that would have to be cleared away.
+IDLE = UNMADE & Q(claim_id=None, upload_token="")
+
+
+def plan_missing() -> int:
+    """Plan the copies that are missing and forget planned ones that nobody wants any more; how many were
+    planned. An upkeep duty, fit to run in several workers at once."""
+    forget_unwanted()
+    planned = 0
+    for target in list(_unsettled().select_related("schedule", "storage")):
+        try:
+            planned += _settle(target)
+        except CronError as error:  # the schedule is shown as broken
+            log.warning("no copies are planned for the schedule %s: %s", target.schedule, error)
+    return planned
+
+
+def forget_unwanted() -> None:
+    """Planned copies into a storage that their schedule does not name any more."""
+    schedule = Schedule.objects.filter(id=OuterRef("backup__schedule_id"))
+    named = ScheduleStorage.objects.filter(
+        schedule_id=OuterRef("backup__schedule_id"), storage_id=OuterRef("storage_id")
+    )
+    BackupCopy.objects.filter(IDLE, Exists(schedule), ~Exists(named)).delete()
+
+
+def _unsettled() -> QuerySet[ScheduleStorage]:
+    """Where a copy is missing, wanted or not, or waits to be made."""
+    waiting = BackupCopy.objects.filter(
+        IDLE, backup__schedule_id=OuterRef("schedule_id"), storage_id=OuterRef("storage_id")
+    )
+    missing = _missing(OuterRef(OuterRef("storage_id"))).filter(schedule_id=OuterRef("schedule_id"))
+    return ScheduleStorage.objects.filter(Exists(missing) | Exists(waiting))
+
+
+def _missing(storage_id: Any) -> QuerySet[BackupJob]:
+    """Good backups of schedules that have no copy of any state there."""
+    copies = BackupCopy.objects.filter(backup_id=OuterRef("pk"))
+    return BackupJob.objects.filter(
+        ~Exists(copies.filter(storage_id=storage_id)),
+        Exists(copies.filter(state=CopyState.GOOD)),
+        status=Status.COMPLETED,
+        trashed_at=None,
+    )
+
+
+@transaction.atomic
+def _settle(target: ScheduleStorage) -> int:
+    """Raises `CronError` when the schedule's time zone is unknown."""
+    here = BackupCopy.objects.filter(storage_id=target.storage_id)
+    missing = _missing(target.storage_id).filter(schedule_id=target.schedule_id)
+    absent = set(missing.values_list("id", flat=True))
+    waiting = here.filter(UNMADE, backup__schedule_id=target.schedule_id)
+    coming = absent | set(waiting.values_list("backup_id", flat=True))
+    wanted = _kept(target, coming)
+    waiting.filter(IDLE).exclude(backup_id__in=wanted).delete()
+    return _plan(target, missing.filter(id__in=wanted & absent))
+
+
+def _kept(target: ScheduleStorage, coming: Collection[UUID]) -> set[UUID]:
+    """What the policy keeps there of the good copies and of those that are to come, as if all were there."""
+    policies = Policies.of(target.schedule)
+    good = BackupCopy.objects.filter(
+        backup_id=OuterRef("pk"), storage_id=target.storage_id, state=CopyState.GOOD, delete_after=None
+    )
+    rows = BackupJob.objects.filter(schedule_id=target.schedule_id, status=Status.COMPLETED, trashed_at=None)
+    rows = rows.filter(Q(id__in=coming) | Exists(good)).annotate(moment=deleting.moment())
+    columns = rows.values_list("id", "moment", "size", "pinned")
+    candidates = [Candidate(id_, moment, size or 0, pinned) for id_, moment, size, pinned in columns]
+    decision = decide(candidates, policies.at(target.storage_id), timezone.now(), policies.zone)
+    return set(decision.keep)
+
+
+def _plan(target: ScheduleStorage, missing: QuerySet[BackupJob]) -> int:
+    """Those that another worker plans or somebody deletes right now are left to them."""
+    rows = [
+        BackupCopy(
+            backup=backup,
+            storage=target.storage,
+            storage_key=moved_key(backup.storage_key or "", target.storage.prefix),
+            is_first=False,
+            next_attempt_at=Now(),
+        )
+        for backup in deleting.locked(missing, wait=False)
+    ]
+    BackupCopy.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
