@@ -26,6 +26,7 @@ from jobs.models import (
 )
 from jobs.services import visible_to
 from jobs.stores import default_storage, usable_by
+from schedules.admin import overview as schedules
 
 
 def workers_per_queue() -> dict[str, dict[str, int]]:
@@ -129,7 +130,9 @@ def home(user: User) -> dict[str, Any]:
     ended = visible_to(user, BackupJob.objects.exclude(completed_at=None)).defer("log", "manifest")
     workers = workers_per_queue()
     counts = jobs.aggregate(waiting=Count("id", Q(status="pending")), running=Count("id", Q(status="active")))
-    return counts | {
+    return {
+        **counts,
+        **schedules.home(user),
         "databases": databases[:200],
         "running_jobs": running(user)[:20],
         "waiting_jobs": jobs.filter(status="pending").order_by("run_at", "created_at")[:10],

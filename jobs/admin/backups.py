@@ -20,7 +20,7 @@ from jobs.admin import backup_detail, formats
 from jobs.admin.base import account
 from jobs.admin.browse import browse
 from jobs.admin.deletion import Plan, confirmed
-from jobs.admin.filters import DatabaseFilter, DateFilter
+from jobs.admin.filters import DatabaseFilter, DateFilter, ScheduleFilter
 from jobs.admin.history import HistoryAdmin
 from jobs.admin.pages import chosen_ids, for_each, step
 from jobs.admin.restore_wizard import restore_row
@@ -36,7 +36,7 @@ DETAIL = "admin:jobs_backupjob_change"
 class BackupAdmin(HistoryAdmin[BackupJob]):
     list_display = ["state", "about", "stored", "took", "started", "place", "buttons"]
     list_display_links = ["state", "about"]
-    list_filter = ["status", DatabaseFilter, ("created_at", DateFilter), "pinned"]
+    list_filter = ["status", DatabaseFilter, ("created_at", DateFilter), "pinned", ScheduleFilter]
     search_fields = ["id", "database_name", "storage_key", "error"]
     search_help_text = "Part of an id, a database's name, an object's key or an error."
     actions = ["cancel", "rerun", "pin", "unpin", "delete_with_artifact"]

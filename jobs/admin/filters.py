@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -18,6 +19,27 @@ class DateFilter(admin.DateFieldListFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.title = "date"
+
+
+class ScheduleFilter(admin.SimpleListFilter):
+    """Of the schedule whose page leads here; there is nothing to choose from."""
+
+    title = "schedule"
+    parameter_name = "schedule"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        return [(self.used_parameters[self.parameter_name], "the chosen one")] if self._is_given() else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self._is_given():
+            return queryset
+        try:
+            return queryset.filter(schedule_id=UUID(str(self.value())))
+        except ValueError:
+            return queryset.none()
+
+    def _is_given(self) -> bool:
+        return self.value() is not None
 
 
 class DatabaseFilter(admin.SimpleListFilter):

@@ -1,0 +1,121 @@
+"""The page on which a schedule is made or changed. Nothing on it needs a script."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+
+from jobs.admin.base import OwnedAdmin, account
+from jobs.pgtools.errors import InvalidFlags
+from jobs.services import visible_to
+from schedules import services
+from schedules.admin.pages import DETAIL, REFUSALS, page
+from schedules.admin.parts import Initial, Maker, Parts, blank, initial_of, typed
+from schedules.admin.previewing import preview_of
+from schedules.admin.rows import rearranged
+from schedules.admin.timing import Reading
+from schedules.cron import CronError
+from schedules.models import Schedule
+from schedules.zones import zone_names
+
+TEMPLATE = "schedule/edit.html"
+
+
+class Editor:
+    """One request. `schedule`: None for a new one."""
+
+    def __init__(self, owner: OwnedAdmin[Schedule], request: HttpRequest, schedule: Schedule | None) -> None:
+        self.owner = owner
+        self.request = request
+        self.by = account(request)
+        self.schedule = schedule
+        self.maker = Maker(self.by, schedule)
+
+    def answer(self) -> HttpResponseBase:
+        """A POST saves, or does what its button says: `step` is "check", "preview" or "row:…"."""
+        if self.request.method != "POST":
+            return self._show(self.maker.fresh(self._initial()), is_new=self.schedule is None)
+        step, _, what = self.request.POST.get("step", "").partition(":")
+        if step == "row":
+            return self._show(self._with_rows(what))
+        if step == "check":
+            return self._show(self.maker.as_typed(self.request.POST, {"timing"}))
+        if step == "preview":
+            return self._previewed()
+        parts = self.maker.sent(self.request.POST)
+        return self._save(parts) if parts.are_valid() else self._show(parts)
+
+    def _save(self, parts: Parts) -> HttpResponseBase:
+        try:
+            saved = self._saved(parts)
+        except InvalidFlags as error:
+            for problem in error.problems:
+                parts.options.blame(problem)
+        except CronError as error:
+            parts.timing.add_error(None, str(error))
+        except REFUSALS as error:
+            parts.name.add_error(None, str(error))
+        else:
+            messages.success(self.request, f"The schedule {saved.name} is saved.")
+            return redirect(DETAIL, saved.pk)
+        return self._show(parts)
+
+    @transaction.atomic
+    def _saved(self, parts: Parts) -> Schedule:
+        if self.schedule is None:
+            database = parts.name.cleaned_data["database"]
+            return services.create(database, parts.plan(enabled=True), by=self.by)
+        row = Schedule.objects.select_for_update().get(pk=self.schedule.pk)
+        return services.update(row, parts.plan(enabled=row.enabled), by=self.by)
+
+    def _with_rows(self, what: str) -> Parts:
+        values = typed(self.maker.sent(self.request.POST))
+        return self.maker.fresh(values | {"rows": rearranged(values["rows"], what)})
+
+    def _previewed(self) -> HttpResponseBase:
+        judged = {"rows", "keeping"}
+        parts = self.maker.as_typed(self.request.POST, judged)
+        if not parts.are_valid(judged):
+            return self._show(parts)
+        found = preview_of(self.schedule, parts.keeping.policy(), parts.rows.targets())
+        return self._show(parts, preview=found)
+
+    def _initial(self) -> Initial:
+        """`?database=<id>` of a new one, `?like=<id>`: the settings of another."""
+        if self.schedule is not None:
+            return initial_of(services.plan_of(self.schedule))
+        wanted = self.request.GET.get("database") or None
+        like = self._like()
+        if like is None:
+            return blank(wanted)
+        values = initial_of(services.plan_of(like))
+        return values | {"name": {"database": wanted}}
+
+    def _like(self) -> Schedule | None:
+        try:
+            like = UUID(self.request.GET.get("like", ""))
+        except ValueError:
+            return None
+        return visible_to(self.by, Schedule.objects.filter(pk=like)).first()
+
+    def _show(self, parts: Parts, **context: Any) -> HttpResponseBase:
+        title = f"Change {self.schedule.name}" if self.schedule else "New schedule"
+        shown: dict[str, Any] = {
+            "schedule": self.schedule,
+            "parts": parts,
+            "forms": parts.forms(),
+            "reading": self._reading(parts),
+            "zones": sorted(zone_names()),
+        }
+        response = page(self.owner, self.request, TEMPLATE, title, **(shown | context))
+        response.status_code = 400 if parts.has_errors else 200
+        return response
+
+    def _reading(self, parts: Parts) -> Reading | None:
+        """Of what the page begins with or was sent; None where that says no time."""
+        return parts.timing.judged().reading()

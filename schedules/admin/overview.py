@@ -1,0 +1,60 @@
+"""Schedules as the home page and a database's page show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import F
+from django.utils.safestring import SafeString
+
+from jobs.services import visible_to
+from schedules.admin import columns
+from schedules.admin.badges import badges, problems
+from schedules.health import Health, health
+from schedules.models import Schedule
+
+NEXT, WRONG, SEEN = 5, 10, 1000
+
+
+@dataclass(frozen=True)
+class Line:
+    schedule: Schedule
+    health: Health | None
+
+    @property
+    def words(self) -> str:
+        return columns.words(self.schedule)
+
+    @property
+    def next_run(self) -> SafeString | str:
+        return columns.next_run(self.schedule)
+
+    @property
+    def badges(self) -> SafeString:
+        return badges(self.schedule, self.health)
+
+    @property
+    def has_problems(self) -> bool:
+        return any(problems(self.schedule, self.health))
+
+
+def with_health(schedules: Iterable[Schedule]) -> list[Line]:
+    """Of all of them at once."""
+    rows = list(schedules)
+    found = health(Schedule.objects.filter(pk__in=[row.pk for row in rows])) if rows else {}
+    return [Line(row, found.get(row.pk)) for row in rows]
+
+
+def home(user: User) -> dict[str, Any]:
+    """The next runs, and what is wrong: looked for among the first thousand."""
+    mine = visible_to(user, Schedule.objects.select_related("database"))
+    lines = with_health(mine.order_by(F("next_run_at").asc(nulls_last=True), "name")[:SEEN])
+    runs = [line for line in lines if line.schedule.enabled and not line.schedule.broken]
+    return {
+        "has_schedules": bool(lines),
+        "next_runs": [line for line in runs if line.schedule.next_run_at][:NEXT],
+        "schedule_problems": [line for line in lines if line.has_problems][:WRONG],
+    }
