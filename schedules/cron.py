@@ -20,9 +20,8 @@ Slots are whole minutes of the wall clock, given in UTC.
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from bisect import bisect_left
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -35,40 +34,23 @@ from schedules.zones import change, first_reading, zone_of
 __all__ = ["CronError", "check", "next_run", "previous_run", "upcoming", "warnings"]
 
 MINUTE = timedelta(minutes=1)
-EPOCH = datetime(1970, 1, 1)
-
-
-@dataclass(frozen=True)
-class _Cron:
-    """A parsed expression, and a walker over wall-clock times that is copied before each use."""
-
-    fields: Fields
-    walker: croniter
-
-    def after(self, wall: datetime) -> datetime:
-        """The first matching time of the wall clock (naive) after `wall`, as if it never changed."""
-        found: datetime = copy.copy(self.walker).get_next(datetime, start_time=wall)
-        return found
-
-    def at_or_after(self, wall: datetime) -> datetime:
-        return self.after(wall - timedelta(seconds=1))
+DAY = timedelta(days=1)
 
 
 @lru_cache(maxsize=4096)
-def _cron(expression: str) -> _Cron:
-    fields = parse(expression)
-    return _Cron(fields, croniter(fields.spelled_out(), EPOCH))
+def _parsed(expression: str) -> Fields:
+    return parse(expression)
 
 
 def check(expression: str, timezone: str) -> None:
     """Raises CronError where either is not usable: bad fields, an unknown zone, a date that never comes."""
-    _cron(expression)
+    _parsed(expression)
     zone_of(timezone)
 
 
 def warnings(expression: str) -> list[str]:
     """What a user may not have meant, in words; none: empty. Raises CronError."""
-    fields = _cron(expression).fields
+    fields = _parsed(expression)
     if not (fields.day_set and fields.weekday_set):
         return []
     return [
@@ -81,9 +63,9 @@ def next_run(expression: str, timezone: str, after: datetime) -> datetime:
     """The first slot strictly after `after` (aware), in UTC. Raises CronError."""
     if after.tzinfo is None:
         raise ValueError("next_run needs a time with a zone")
-    cron, zone = _cron(expression), zone_of(timezone)
-    step = _next_elapsed if cron.fields.follows_elapsed_time else _next_fixed
-    return step(cron, zone, after.astimezone(UTC))
+    fields, zone = _parsed(expression), zone_of(timezone)
+    step = _next_elapsed if fields.follows_elapsed_time else _next_fixed
+    return step(fields, zone, after.astimezone(UTC))
 
 
 def upcoming(expression: str, timezone: str, after: datetime, count: int) -> list[datetime]:
@@ -95,21 +77,21 @@ def upcoming(expression: str, timezone: str, after: datetime, count: int) -> lis
     return slots
 
 
-def _next_fixed(cron: _Cron, zone: ZoneInfo, after: datetime) -> datetime:
+def _next_fixed(fields: Fields, zone: ZoneInfo, after: datetime) -> datetime:
     wall = after.astimezone(zone).replace(tzinfo=None)
     while True:
-        wall = cron.after(wall)
+        wall = _wanted(fields, wall.replace(second=0, microsecond=0) + MINUTE)
         slot = first_reading(zone, wall)
         if slot > after:
             return slot
 
 
-def _next_elapsed(cron: _Cron, zone: ZoneInfo, after: datetime) -> datetime:
+def _next_elapsed(fields: Fields, zone: ZoneInfo, after: datetime) -> datetime:
     local = after.astimezone(zone)
     moment = after - timedelta(seconds=local.second, microseconds=local.microsecond) + MINUTE
     while True:
         wall = moment.astimezone(zone).replace(tzinfo=None)
-        wanted = cron.at_or_after(wall)
+        wanted = _wanted(fields, wall)
         if wanted == wall:
             return moment
         moment = _when_it_reads(zone, wanted, moment)
@@ -124,17 +106,22 @@ def _when_it_reads(zone: ZoneInfo, wanted: datetime, moment: datetime) -> dateti
     if reading <= moment:
         reading = wanted.replace(tzinfo=zone, fold=1).astimezone(UTC)
     again = moment.astimezone(zone).replace(fold=1).astimezone(UTC)
-    return min(reading, change(zone, moment, again)) if again > moment else reading
+    if again > moment:
+        reading = min(reading, change(zone, moment, again))
+    # Always forward: no zone may jump back and forth so oddly that the search stands still.
+    return max(reading, moment + MINUTE)
 
 
 def previous_run(expression: str, timezone: str, before: datetime, not_before: datetime) -> datetime | None:
     """The latest slot from `not_before` to `before` (both included), in UTC, or None. Raises CronError.
 
-    A few dozen steps at most, also for a year of every minute: the last slot is searched for in halves.
+    Quick also for a year of every minute: the last slot is searched for in halves.
     """
     slot = next_run(expression, timezone, not_before - timedelta(microseconds=1))
     if slot > before:
         return None
+    if next_run(expression, timezone, slot) > before:
+        return slot
     none_after = before
     while none_after - slot >= MINUTE:
         middle = slot + (none_after - slot) / 2
@@ -144,3 +131,33 @@ def previous_run(expression: str, timezone: str, before: datetime, not_before: d
         else:
             none_after = middle
     return slot
+
+
+def _wanted(fields: Fields, wall: datetime) -> datetime:
+    """The first time named from `wall` on (both naive), on clocks that never change."""
+    today = wall.date()
+    if _day(fields.days_spelled, today) == today:
+        later = _time(fields, wall)
+        if later is not None:
+            return datetime.combine(today, later)
+    first = time(fields.hours[0], fields.minutes[0])
+    return datetime.combine(_day(fields.days_spelled, today + DAY), first)
+
+
+@lru_cache(maxsize=8192)
+def _day(days: str, first: date) -> date:
+    """The first day from `first` on that day of month, month and day of week (`days`, spelled out) name."""
+    eve = datetime.combine(first, time()) - MINUTE
+    found: datetime = croniter(f"0 0 {days}", eve).get_next(datetime)
+    return found.date()
+
+
+def _time(fields: Fields, wall: datetime) -> time | None:
+    """The first time named from `wall` to the end of its day."""
+    at = bisect_left(fields.hours, wall.hour)
+    if at < len(fields.hours) and fields.hours[at] == wall.hour:
+        left = bisect_left(fields.minutes, wall.minute)
+        if left < len(fields.minutes):
+            return time(wall.hour, fields.minutes[left])
+        at += 1
+    return time(fields.hours[at], fields.minutes[0]) if at < len(fields.hours) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from schedules.errors import CronError
 
@@ -19,7 +20,8 @@ WORDS = {
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 LONGEST = dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
-ITEM = re.compile(r"(?P<low>\*|[0-9]+|[a-z]+)(?:-(?P<high>[0-9]+|[a-z]+))?(?:/(?P<step>[0-9]+))?")
+ITEM = re.compile(r"(?P<low>\*|[0-9]+|[A-Za-z]+)(?:-(?P<high>[0-9]+|[A-Za-z]+))?(?:/(?P<step>[0-9]+))?")
+MOST_CHARACTERS = 200  # of the column
 
 
 @dataclass(frozen=True)
@@ -57,33 +59,40 @@ class Fields:
     weekday_set: bool
     follows_elapsed_time: bool  # the hour is `*` or `*/n`
 
-    def spelled_out(self) -> str:
-        """As lists of numbers, `*` for a whole field. Two day fields of which one names all: every day."""
-        days, weekdays = _spell(self.days, 31), _spell(self.weekdays, 7)
-        if self.day_set and self.weekday_set and "*" in (days, weekdays):
+    @property
+    def names_all_days(self) -> bool:
+        """One of the two day fields does, and either will do."""
+        return self.day_set and self.weekday_set and (len(self.days) == 31 or len(self.weekdays) == 7)
+
+    @cached_property
+    def days_spelled(self) -> str:
+        """The last three fields as lists of numbers, `*` for all."""
+        days, weekdays = spell(self.days, 31), spell(self.weekdays, 7)
+        if self.names_all_days:
             days = weekdays = "*"
-        return (
-            f"{_spell(self.minutes, 60)} {_spell(self.hours, 24)} {days} {_spell(self.months, 12)} {weekdays}"
-        )
+        return f"{days} {spell(self.months, 12)} {weekdays}"
 
 
-def _spell(values: tuple[int, ...], how_many: int) -> str:
+def spell(values: tuple[int, ...], how_many: int) -> str:
+    """`1,15`, or `*` where these are all."""
     return "*" if len(values) == how_many else ",".join(map(str, values))
 
 
 def expand_word(expression: str) -> str:
     """`@daily` as its five fields; else the expression itself with single spaces. Raises CronError."""
-    text = " ".join(expression.lower().split())
+    text = " ".join(expression.split())
     if not text.startswith("@"):
         return text
-    if text in WORDS:
-        return WORDS[text]
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
     known = ", ".join(WORDS)
     raise CronError(f"{text!r} is not one of the words that stand for a schedule: {known}.")
 
 
 def parse(expression: str) -> Fields:
     """Raises CronError: which field, what is wrong with it, what would be right."""
+    if len(expression) > MOST_CHARACTERS:
+        raise CronError(f"the expression is longer than {MOST_CHARACTERS} characters; make it two schedules.")
     texts = expand_word(expression).split()
     if len(texts) != len(FIELDS):
         raise CronError(_wrong_count(len(texts)))
@@ -150,8 +159,8 @@ def _bounds(field: Field, low: str, high: str | None, *, stepped: bool) -> tuple
 
 
 def _number(field: Field, text: str) -> int:
-    if text in field.names:
-        return field.names.index(text) + (1 if field.names == MONTHS else 0)
+    if text.lower() in field.names:
+        return field.names.index(text.lower()) + (1 if field.names == MONTHS else 0)
     if not text.isdigit():
         raise CronError(f"{field.name}: {text!r} is not understood; it takes {field.takes}.")
     number = int(text[:9])

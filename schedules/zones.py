@@ -24,12 +24,12 @@ def zone_of(name: str) -> ZoneInfo:
     """Raises CronError where there is no such zone, with the nearest names."""
     if name in zone_names():
         return ZoneInfo(name)
-    raise CronError(f"time zone: there is no zone {name!r}; {_suggestion(name)}")
+    raise CronError(f"time zone: there is no zone {name[:100]!r}; {_suggestion(name)}")
 
 
 def _suggestion(name: str) -> str:
     by_lower = {known.lower(): known for known in zone_names()}
-    close = get_close_matches(name.strip().lower(), by_lower, n=3, cutoff=0.7)
+    close = get_close_matches(name.strip().lower()[:100], by_lower, n=3, cutoff=0.7)
     if close:
         return f"did you mean {' or '.join(by_lower[one] for one in close)}?"
     return "it takes a name of the IANA list, such as Europe/Berlin or UTC."
@@ -44,12 +44,14 @@ def first_reading(zone: ZoneInfo, wall: datetime) -> datetime:
 
 
 def change(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
-    """The first whole minute (UTC) of the offset that comes after `low`'s; it has changed by `high`."""
+    """The first whole minute (of the clocks) with another offset than `low`'s; by `high` there is another."""
     offset = low.astimezone(zone).utcoffset()
-    while high - low > timedelta(seconds=1):
-        middle = low + (high - low) / 2
-        if middle.astimezone(zone).utcoffset() == offset:
-            low = middle
+    same, other = 0, int((high - low).total_seconds())
+    while other - same > 1:
+        middle = (same + other) // 2
+        if (low + timedelta(seconds=middle)).astimezone(zone).utcoffset() == offset:
+            same = middle
         else:
-            high = middle
-    return high
+            other = middle
+    turn = low + timedelta(seconds=other)
+    return turn + timedelta(seconds=-turn.astimezone(zone).second % 60)
