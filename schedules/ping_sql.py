@@ -1,10 +1,19 @@
 """The raw statements of pings. Times are the database's."""
 
-# What a backup that has come so far is worth a call, if that was within a day. A job may run or wait for
-# days; the index over a schedule's runs goes by when they were queued.
+# The runs of the last day. Those that were queued before and have ended since, or run, are few; the queue
+# knows them.
+_RECENT = """
+    SELECT id FROM backup_jobs
+    WHERE schedule_id = ANY(%(schedules)s::uuid[]) AND created_at > now() - interval '1 day'
+    UNION
+    SELECT id FROM job_queue
+    WHERE schedule_id = ANY(%(schedules)s::uuid[])
+      AND created_at <= now() - interval '1 day'
+      AND (status = 'active' OR completed_at > now() - interval '1 day')
+"""
+# That one has come so far is worth a call.
 _REACHED = """
-    run.created_at > now() - interval '7 days'
-    AND CASE wanted.kind
+    CASE wanted.kind
         WHEN 'start' THEN run.started_at > now() - interval '1 day'
         WHEN 'success' THEN run.status = 'completed' AND run.completed_at > now() - interval '1 day'
         ELSE run.status IN ('failed', 'cancelled') AND run.completed_at > now() - interval '1 day'
@@ -14,11 +23,14 @@ _REACHED = """
 # All kinds in one statement, so that they see the same moment: a verdict never comes without its start. In
 # one order, so that two workers at once wait for each other instead of deadlocking.
 COLLECT = f"""
+WITH recent AS MATERIALIZED ({_RECENT})
 INSERT INTO backup_schedule_pings (id, schedule_id, backup_id, kind, attempts)
 SELECT gen_random_uuid(), schedule.id, run.id, wanted.kind, 0
-FROM unnest(%(schedules)s::uuid[], %(kinds)s::text[]) AS wanted (schedule_id, kind)
-JOIN backup_schedules AS schedule ON schedule.id = wanted.schedule_id
-JOIN backup_jobs AS run ON run.schedule_id = schedule.id
+FROM recent
+JOIN backup_jobs AS run ON run.id = recent.id
+JOIN unnest(%(schedules)s::uuid[], %(kinds)s::text[]) AS wanted (schedule_id, kind)
+    ON wanted.schedule_id = run.schedule_id
+JOIN backup_schedules AS schedule ON schedule.id = run.schedule_id
 WHERE {_REACHED}
   AND NOT EXISTS (
       SELECT FROM backup_schedule_pings AS known
@@ -31,10 +43,12 @@ ON CONFLICT (backup_id, kind) DO NOTHING
 
 # What has been so far is not told to an address that is new.
 PASS_OVER = f"""
+WITH recent AS MATERIALIZED ({_RECENT})
 INSERT INTO backup_schedule_pings (id, schedule_id, backup_id, kind, attempts, next_attempt_at, error)
-SELECT gen_random_uuid(), %(schedule)s, run.id, wanted.kind, 0, NULL, %(reason)s
-FROM unnest(%(kinds)s::text[]) AS wanted (kind)
-JOIN backup_jobs AS run ON run.schedule_id = %(schedule)s
+SELECT gen_random_uuid(), run.schedule_id, run.id, wanted.kind, 0, NULL, %(reason)s
+FROM recent
+JOIN backup_jobs AS run ON run.id = recent.id
+CROSS JOIN unnest(%(kinds)s::text[]) AS wanted (kind)
 WHERE {_REACHED}
 ORDER BY run.id, wanted.kind
 ON CONFLICT (backup_id, kind) DO NOTHING

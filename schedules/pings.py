@@ -64,7 +64,7 @@ def collect() -> int:
 def pass_over(schedule_id: UUID, before: Pinged, after: Pinged) -> int:
     """A schedule is given other addresses: what has been so far is not told to kinds that had none."""
     kinds = sorted(addresses(after).keys() - addresses(before).keys())
-    values = {"schedule": schedule_id, "kinds": kinds, "reason": NEW_ADDRESS}
+    values = {"schedules": [schedule_id], "kinds": kinds, "reason": NEW_ADDRESS}
     return execute(ping_sql.PASS_OVER, values) if kinds else 0
 
 

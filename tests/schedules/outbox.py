@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from jobs.models import BackupJob
+from jobs.models import BackupJob, QueuedJob
 from schedules.models import Schedule
 from tests.processors_for_tests import STORED
 from tests.schedules.conftest import MakeSchedule
@@ -31,14 +31,19 @@ def pinged(make_schedule: MakeSchedule, monitor: Monitor) -> Schedule:
 
 
 def run_of(schedule: Schedule, status: str = "completed", **columns: Any) -> BackupJob:
-    """A row of the history. Times are ages: `started_at=HOUR` is an hour ago, None never."""
+    """A row of the history, and of the queue if it has ended. Times are ages: `started_at=HOUR` is an hour ago,
+    None never."""
     ended = status in ("completed", "failed", "cancelled")
     ages = {"created_at": timedelta(minutes=3), "started_at": timedelta(minutes=2)}
     ages |= {"completed_at": timedelta(minutes=1)} if ended else {}
     row = ages | (STORED if status == "completed" else {}) | columns
     for name, value in row.items():
         row[name] = Now() - value if isinstance(value, timedelta) else value
+    job = QueuedJob(user=schedule.user, queue="backup", schedule_id=schedule.id, created_at=row["created_at"])
+    if ended:
+        job.status, job.completed_at = status, row["completed_at"]
+        job.save()
     return BackupJob.objects.create(
-        user=schedule.user, database=schedule.database, database_name="shop", schedule_id=schedule.id,
-        status=status, **row,
+        id=job.id, user=schedule.user, database=schedule.database, database_name="shop",
+        schedule_id=schedule.id, status=status, **row,
     )  # fmt: skip
