@@ -57,7 +57,7 @@ class Plan:
 def plan_of(schedule: Schedule) -> Plan:
     """The plan behind a row, as it is stored; a row changed by hand may hold what a plan must not."""
     columns = {each.name: getattr(schedule, each.name) for each in fields(Plan) if each.name not in _BUILT}
-    return Plan(**columns, policy=Policy.of(schedule), storages=targets_of(schedule))
+    return Plan(**columns, policy=Policy.of(schedule), storages=tuple(targets_of(schedule)))
 
 
 def targets_of(schedule: Schedule) -> list[Target]:

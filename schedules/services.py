@@ -19,9 +19,11 @@ from django.db import IntegrityError, transaction
 from jobs.models import Database
 from jobs.queue.rows import rows
 from jobs.services import NotFound, ServiceError, enqueue_backup, record, visible_to
-from schedules import cron, pings, sql
+from schedules import cron, pings, prune, sql
 from schedules.models import Schedule, ScheduleStorage
 from schedules.plans import Plan, Target, checked, plan_of, rules, targets_of
+from schedules.policies import Policies
+from schedules.retention import Policy
 
 __all__ = [
     "Plan", "Target", "clone", "create", "delete", "find", "plan_of", "run_now", "set_enabled", "update",
@@ -73,6 +75,7 @@ def update(schedule: Schedule, plan: Plan, *, by: User) -> Schedule:
             "another database."
         )
     columns = checked(plan, row.database)
+    old = _policies(row)
     changed = sorted(name for name, value in columns.items() if value != getattr(row, name))
     if targets_of(row) != list(plan.storages):
         changed.append("storages")
@@ -82,7 +85,10 @@ def update(schedule: Schedule, plan: Plan, *, by: User) -> Schedule:
     _put_storages(row, plan.storages)
     pings.pass_over(row.id, before=row, after=plan)
     record(by, "change", row, changed=changed)
-    return Schedule.objects.select_related("database", "user").get(id=row.id)
+    saved = Schedule.objects.select_related("database", "user").get(id=row.id)
+    if (new := _policies(saved)) != old:
+        prune.tightened(saved, old, new)
+    return saved
 
 
 @transaction.atomic
@@ -150,6 +156,14 @@ def _put_storages(schedule: Schedule, targets: Sequence[Target]) -> None:
         ScheduleStorage(schedule=schedule, storage=each.storage, position=place, **rules(each.policy))
         for place, each in enumerate(targets)
     )
+
+
+def _policies(row: Schedule) -> Policies:
+    """What is in force. In a row with an unknown time zone nothing is: nothing was deleted by it."""
+    try:
+        return Policies.of(row)
+    except cron.CronError:
+        return Policies(Policy())
 
 
 def _next(timing: Mapping[str, Any]) -> datetime | None:
