@@ -31,8 +31,7 @@ from django.core.management import call_command
 from psycopg import sql
 
 from bench import data
-from jobs import services
-from jobs.artifacts import delete_backup
+from jobs import services, trash
 from jobs.databases import register
 from jobs.models import BackupJob, Database, QueuedJob, Storage, WorkerProcess
 from jobs.pgtools.binaries import choose
@@ -89,7 +88,7 @@ class House:
         return queued, row
 
     def delete(self, backup: BackupJob) -> None:
-        delete_backup(backup, by=self.user)
+        trash.for_good(backup, by=self.user)
 
 
 @contextmanager

@@ -80,12 +80,13 @@ def mark_surplus(
 ) -> list[UUID]:
     """Mark a storage's copies of these backups of a schedule; the ids of those that were.
 
-    Left out is what is pinned, in the trash, not good, not `given_up` (or, without it, is), not due, wanted
-    by a restore, or not older than a good copy there that stays.
+    Left out is what is pinned, in the trash, not good, not due, wanted by a restore, or not older than a good
+    copy there that stays; and what a tightened policy gave up, or with `given_up` all else.
     """
     rows = BackupJob.objects.filter(schedule_id=schedule_id, status=Status.COMPLETED, trashed_at=None)
     backups = locked(rows.filter(id__in=backup_ids, pinned=False))
-    copies = _good(storage_id, [each.id for each in backups]).filter(due(), delete_after__isnull=not given_up)
+    waited = Q(delete_after__lte=Now()) if given_up else Q(delete_after=None)
+    copies = _good(storage_id, [each.id for each in backups]).filter(due(), waited)
     marked = {copy.backup_id: copy.id for copy in copies.select_for_update(no_key=True)}
     stays = _newest_that_stays(rows, storage_id, set(marked))
     if stays is None:

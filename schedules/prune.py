@@ -40,6 +40,7 @@ def prune_due() -> int:
     """Prune the schedules with something new, and each once a day; how many copies and runs are gone. An
     upkeep duty: a schedule's trouble is its own, and kept in `retention_error`."""
     gone = 0
+    _spare_the_orphaned()
     for schedule_id in list(due().order_by("pruned_at").values_list("id", flat=True)):
         schedule = Schedule.objects.filter(id=schedule_id).first()
         try:
@@ -65,6 +66,7 @@ def due() -> QuerySet[Schedule]:
         | Q(pruned_at__lt=Now() - AGAIN_AFTER_TROUBLE, retention_error__isnull=False)
         | Exists(backups)
         | Exists(copies)
+        | Exists(overdue().filter(backup__schedule_id=OuterRef("pk")))
     )
 
 
@@ -81,6 +83,7 @@ def prune(schedule: Schedule) -> int:
     Schedule.objects.filter(id=schedule.id).update(pruned_at=Now())
     for storage_id in storages_of(schedule.id):
         _mark(schedule.id, storage_id)
+        _mark_overdue(schedule.id, storage_id)
     gone = deleting.work_off(BackupCopy.objects.filter(backup__schedule_id=schedule.id)).count
     gone += _drop_failed(schedule)
     Schedule.objects.filter(id=schedule.id).update(retention_error=_trouble(schedule.id))
@@ -94,6 +97,31 @@ def _mark(schedule_id: UUID, storage_id: UUID) -> None:
     if row is not None:
         gone = decision(row.id, storage_id, Policies.of(row)).delete
         deleting.mark_surplus(row.id, storage_id, set(gone) - sources(gone))
+
+
+def _mark_overdue(schedule_id: UUID, storage_id: UUID) -> None:
+    """What a tightened policy gave up, and nobody took back. The newest first: one that turns out to be the
+    newest good one, or pinned, stays after all, and is what older ones go by."""
+    rows = overdue().filter(backup__schedule_id=schedule_id, storage_id=storage_id)
+    newest = rows.annotate(moment=deleting.moment("backup__")).order_by("-moment", "-backup_id")
+    for backup_id in list(newest.values_list("backup_id", flat=True)):
+        with transaction.atomic():
+            marked = deleting.mark_surplus(schedule_id, storage_id, [backup_id], given_up=True)
+            if not marked and not deleting.wanted_by_restores([backup_id]):
+                rows.filter(backup_id=backup_id).update(delete_after=None)
+
+
+def overdue() -> QuerySet[BackupCopy]:
+    return BackupCopy.objects.filter(
+        deleting.due(), delete_after__lte=Now(), state=CopyState.GOOD, backup__trashed_at=None
+    )
+
+
+def _spare_the_orphaned() -> None:
+    """With its schedule gone there is no policy any more that could give a copy up."""
+    schedules = Schedule.objects.filter(id=OuterRef("backup__schedule_id"))
+    given_up = BackupCopy.objects.filter(~Exists(schedules), delete_after__isnull=False)
+    given_up.filter(state=CopyState.GOOD).update(delete_after=None)
 
 
 @transaction.atomic

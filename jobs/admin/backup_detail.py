@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from jobs import trash
 from jobs.admin import formats
 from jobs.admin.overview import good_backups
 from jobs.admin.restore_source import Source
@@ -27,7 +28,8 @@ def context(backup: BackupJob) -> dict[str, Any]:
         "copies": list(backup.copies.all()),
         "can_download": can_download(backup),
         "looks_inside": Source(backup).has_contents,
-        "can_delete": undeletable(backup) is None,
+        "can_delete": not undeletable([backup]),
+        "leaves_at": trash.leaves_at(backup),
     }
 
 
@@ -35,23 +37,27 @@ def can_download(backup: BackupJob) -> bool:
     return backup.status == "completed" and any(copy.state == "good" for copy in backup.copies.all())
 
 
-def undeletable(backup: BackupJob) -> str | None:
-    """Why it cannot be deleted now."""
-    name = _name(backup)
-    if QueuedJob.objects.filter(pk=backup.pk, status__in=("pending", "active")).exists():
-        return f"{name} has not ended yet: cancel it first."
-    if backup.pinned:
-        return f"{name} is pinned: unpin it first."
-    return None
+def undeletable(backups: list[BackupJob]) -> list[str]:
+    """Why they cannot be deleted now."""
+    ids = [backup.pk for backup in backups]
+    jobs = QueuedJob.objects.filter(pk__in=ids, status__in=("pending", "active"))
+    unended = set(jobs.values_list("pk", flat=True))
+    return [
+        f"{name(each)} has not ended yet: cancel it first."
+        if each.pk in unended
+        else f"{name(each)} is pinned: unpin it first."
+        for each in backups
+        if each.pinned or each.pk in unended
+    ]
 
 
 def losses(backup: BackupJob) -> list[str]:
     """What deleting it takes away, in sentences."""
     stored = [copy for copy in backup.copies.all() if copy.state != "failed"]
     if not stored:
-        return [f"{_name(backup)}, {backup.status}: its history and log. Nothing is stored of it."]
+        return [f"{name(backup)}, {backup.status}: its history and log. Nothing is stored of it."]
     places = ", ".join(copy.storage.name for copy in stored)
-    lines = [f"{_name(backup)}, {formats.size(backup.size)} in {places}, with its history and log."]
+    lines = [f"{name(backup)}, {formats.size(backup.size)} in {places}, with its history and log."]
     if is_last_good(backup):
         lines.append(f"This is the last good backup of {backup.database_name}: afterwards there is none.")
     return lines
@@ -63,7 +69,7 @@ def is_last_good(backup: BackupJob) -> bool:
     return good.filter(pk=backup.pk).exists() and not good.exclude(pk=backup.pk).exists()
 
 
-def _name(backup: BackupJob) -> str:
+def name(backup: BackupJob) -> str:
     moment = backup.started_at or backup.created_at
     return f"{backup.database_name} of {formats.exact(moment)}"
 

@@ -16,17 +16,16 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from jobs import trash
 from jobs.admin import backup_detail, formats
 from jobs.admin.base import account
 from jobs.admin.browse import browse
-from jobs.admin.deletion import Plan, confirmed
 from jobs.admin.filters import DatabaseFilter, DateFilter, ScheduleFilter
 from jobs.admin.history import HistoryAdmin
-from jobs.admin.pages import chosen_ids, for_each, step
+from jobs.admin.pages import REFUSALS, chosen_ids, for_each, step
 from jobs.admin.restore_wizard import restore_row
-from jobs.artifacts import delete_backup
+from jobs.admin.trashing import TrashFilter, delete_for_good, delete_into_trash
 from jobs.models import BackupCopy, BackupJob
-from jobs.services import record
 
 LIST = "admin:jobs_backupjob_changelist"
 DETAIL = "admin:jobs_backupjob_change"
@@ -36,10 +35,17 @@ DETAIL = "admin:jobs_backupjob_change"
 class BackupAdmin(HistoryAdmin[BackupJob]):
     list_display = ["state", "about", "stored", "took", "started", "place", "buttons"]
     list_display_links = ["state", "about"]
-    list_filter = ["status", DatabaseFilter, ("created_at", DateFilter), "pinned", ScheduleFilter]
+    list_filter = [
+        "status",
+        DatabaseFilter,
+        ("created_at", DateFilter),
+        "pinned",
+        TrashFilter,
+        ScheduleFilter,
+    ]
     search_fields = ["id", "database_name", "storage_key", "error"]
     search_help_text = "Part of an id, a database's name, an object's key or an error."
-    actions = ["cancel", "rerun", "pin", "unpin", "delete_with_artifact"]
+    actions = ["cancel", "rerun", "pin", "unpin", "take_back", "delete_with_artifact", "delete_for_good"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BackupJob]:
         copies = Prefetch("copies", BackupCopy.objects.select_related("storage").order_by("created_at"))
@@ -59,7 +65,9 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
     def place(self, backup: BackupJob) -> str:
         names = [copy.storage.name for copy in backup.copies.all() if copy.state == "good"]
         pinned = ["pinned"] if backup.pinned else []
-        return ", ".join(names + pinned) or formats.NOTHING
+        leaves = trash.leaves_at(backup)
+        leaving = [f"in the trash until {leaves:%Y-%m-%d}"] if leaves else []
+        return ", ".join(names + pinned + leaving) or formats.NOTHING
 
     @admin.display(description="", empty_value="")
     def buttons(self, backup: BackupJob) -> SafeString | str:
@@ -76,24 +84,37 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
 
     @admin.action(description="Pin (retention keeps it)")
     def pin(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
-        for_each(request, chosen, lambda row: set_pinned(request, row, True), "pinned")
+        by = account(request)
+        for_each(request, chosen, lambda row: trash.pin(row, True, by=by), "pinned", what="backup")
 
     @admin.action(description="Unpin")
     def unpin(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
-        for_each(request, chosen, lambda row: set_pinned(request, row, False), "unpinned")
+        by = account(request)
+        for_each(request, chosen, lambda row: trash.pin(row, False, by=by), "unpinned", what="backup")
+
+    @admin.action(description="Take back from the trash (and pin)")
+    def take_back(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
+        for_each(request, chosen, partial(trash.take_back, by=account(request)), "taken back", what="backup")
 
     @admin.action(description="Delete with artifact …")
     def delete_with_artifact(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> HttpResponseBase:
-        ids = ",".join(str(pk) for pk in chosen.values_list("pk", flat=True))
-        return redirect(reverse("admin:jobs_backupjob_delete_many") + f"?ids={ids}")
+        return redirect(reverse("admin:jobs_backupjob_delete_many") + f"?ids={_ids(chosen)}")
+
+    @admin.action(description="Delete for good …")
+    def delete_for_good(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> HttpResponseBase:
+        return redirect(reverse("admin:jobs_backupjob_destroy_many") + f"?ids={_ids(chosen)}")
 
     # Pages
 
     def get_urls(self) -> list[URLPattern]:
         many = self.admin_site.admin_view(self.delete_many)
+        destroy = self.admin_site.admin_view(self.destroy_many)
         return [
             path("delete/", many, name="jobs_backupjob_delete_many"),
+            path("delete-for-good/", destroy, name="jobs_backupjob_destroy_many"),
             step(self, "pin", self.pin_view),
+            step(self, "take-back", self.take_back_view),
+            step(self, "delete-for-good", self.destroy_view, post=False),
             step(self, "restore", partial(restore_row, self), post=False),
             step(self, "contents", partial(browse, self), post=False),
             *super().get_urls(),
@@ -106,42 +127,46 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
         """Pins, or unpins with `pinned=no`."""
         backup = self.find(request, object_id)
         wanted = request.POST.get("pinned") != "no"
-        set_pinned(request, backup, wanted)
-        messages.success(request, "Pinned: retention keeps it." if wanted else "Unpinned.")
+        try:
+            trash.pin(backup, wanted, by=account(request))
+        except REFUSALS as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, "Pinned: retention keeps it." if wanted else "Unpinned.")
+        return redirect(DETAIL, backup.pk)
+
+    def take_back_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        backup = self.find(request, object_id)
+        try:
+            pinned = trash.take_back(backup, by=account(request))
+        except REFUSALS as error:
+            messages.error(request, str(error))
+        else:
+            why = " and pinned, so that retention does not take it again" if pinned else ""
+            messages.success(request, f"Taken back{why}.")
         return redirect(DETAIL, backup.pk)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         backup = self.find(request, object_id)
-        return self._delete(request, [backup], back=reverse(DETAIL, args=[backup.pk]))
+        return delete_into_trash(self, request, [backup], back=reverse(DETAIL, args=[backup.pk]))
 
     def delete_many(self, request: HttpRequest) -> HttpResponseBase:
+        return delete_into_trash(self, request, self._chosen(request), back=reverse(LIST))
+
+    def destroy_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        backup = self.find(request, object_id)
+        return delete_for_good(self, request, [backup], back=reverse(DETAIL, args=[backup.pk]))
+
+    def destroy_many(self, request: HttpRequest) -> HttpResponseBase:
+        return delete_for_good(self, request, self._chosen(request), back=reverse(LIST))
+
+    def _chosen(self, request: HttpRequest) -> list[BackupJob]:
         wanted = set(chosen_ids(request))
         backups = list(self.get_queryset(request).filter(pk__in=wanted))
         if not wanted or len(backups) != len(wanted):
             raise Http404("Not all of these backups exist.")
-        return self._delete(request, backups, back=reverse(LIST))
-
-    def _delete(self, request: HttpRequest, backups: list[BackupJob], *, back: str) -> HttpResponseBase:
-        def destroy() -> HttpResponseBase:
-            for_each(request, backups, partial(delete_backup, by=account(request)), "deleted")
-            return redirect(LIST)
-
-        return confirmed(self, request, _deletion(backups), destroy, back=back)
+        return backups
 
 
-def set_pinned(request: HttpRequest, backup: BackupJob, pinned: bool) -> None:
-    BackupJob.objects.filter(pk=backup.pk).update(pinned=pinned)
-    record(account(request), "pin" if pinned else "unpin", backup, database=backup.database_name)
-
-
-def _deletion(backups: list[BackupJob]) -> Plan:
-    names = {backup.database_name for backup in backups}
-    only = names.pop() if len(names) == 1 else ""
-    what = "1 backup" if len(backups) == 1 else f"{len(backups)} backups"
-    return Plan(
-        title=f"Delete {what}" + (f" of {only}" if only else ""),
-        word=only or f"delete {what}",
-        lost=[line for backup in backups for line in backup_detail.losses(backup)],
-        kept=["Other backups stay, and the databases are not touched."],
-        blocked=[reason for backup in backups if (reason := backup_detail.undeletable(backup))],
-    )
+def _ids(chosen: QuerySet[BackupJob]) -> str:
+    return ",".join(str(pk) for pk in chosen.values_list("pk", flat=True))

@@ -21,6 +21,7 @@ from jobs.admin.database_form import DatabaseForm
 from jobs.admin.deletion import Plan, confirmed
 from jobs.admin.overview import good_backups, with_backups
 from jobs.admin.pages import step
+from jobs.admin.trashing import wipe
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupJob, Database, QueuedJob
 from jobs.pgtools.errors import InvalidConninfo
@@ -130,6 +131,7 @@ class DatabaseAdmin(OwnedAdmin[Database]):
             step(self, "backup", self.backup_view, post=False),
             step(self, "restore", self.restore_view, post=False),
             step(self, "test", self.test_view),
+            step(self, "wipe", self.wipe_view, post=False),
             *super().get_urls(),
         ]
 
@@ -145,12 +147,16 @@ class DatabaseAdmin(OwnedAdmin[Database]):
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         return database_actions.test_connection(request, self.find(request, object_id))
 
+    def wipe_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        back = reverse("admin:jobs_database_change", args=[object_id])
+        return wipe(self, request, self.find(request, object_id), back=back)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         obj = context["original"]
         if obj is not None:
-            recent = BackupJob.objects.filter(database=obj).order_by("-created_at")[:5]
+            recent = BackupJob.objects.filter(database=obj, trashed_at=None).order_by("-created_at")[:5]
             waiting = QueuedJob.objects.filter(payload__database_id=str(obj.pk), status="pending")
             context |= {"facts": obj.facts or {}, "recent": recent, "waiting": waiting.count()}
         return super().render_change_form(request, context, *args, **kwargs)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from jobs.storage.base import FOREVER
 from jobs.units import in_bytes, in_time
 
 NOTHING = "\u2013"  # an en dash
@@ -79,6 +80,13 @@ def when(moment: datetime | None) -> SafeString | str:
         exact(moment),
         age(moment),
     )
+
+
+def lock(until: datetime | None) -> str:
+    """Of an object that nobody can delete before; "" when there is no lock (any more)."""
+    if until is None or until <= timezone.now():
+        return ""
+    return "locked by a legal hold" if until >= FOREVER else f"locked until {exact(until)}"
 
 
 def status(word: str, shown: str | None = None) -> SafeString:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import shlex
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.contrib.admin.views.main import ChangeList
 from django.db.models.functions import Now
+from pytest_django.fixtures import Settings
 
-from jobs.models import BackupJob, QueuedJob, Storage
+from jobs.models import BackupCopy, BackupJob, QueuedJob, Storage
 from jobs.storage.local import LocalStore
 from tests.admin.conftest import Belongings, stored_backup
+from tests.conftest import Enqueue
 
 HOSTILE = "<script>alert(1)</script>"
 LIST = "/admin/jobs/backupjob/"
@@ -98,7 +101,7 @@ def test_pinning_protects_from_deletion_until_unpinned(ada: Belongings) -> None:
     assert "is pinned: unpin it first" in page
     ada.client.post(step(ada.backup, "pin"), {"pinned": "no"})
     ada.client.post(step(ada.backup, "delete"), {"word": ada.database.name})
-    assert not BackupJob.objects.filter(pk=ada.backup.pk).exists()
+    assert BackupJob.objects.get(pk=ada.backup.pk).trashed_at
 
 
 def test_deleting_names_what_is_lost_and_asks(ada: Belongings) -> None:
@@ -113,7 +116,7 @@ def test_deleting_names_what_is_lost_and_asks(ada: Belongings) -> None:
 
 def test_deleting_takes_the_artifact_its_manifest_and_globals_and_nothing_else(ada: Belongings) -> None:
     other = stored_backup(ada.database, ada.storage)
-    ada.client.post(step(ada.backup, "delete"), {"word": ada.database.name})
+    ada.client.post(step(ada.backup, "delete-for-good"), {"word": ada.database.name})
     assert list(BackupJob.objects.filter(user=ada.user)) == [other]
     assert all(other.id.hex[:8] in key for key in ada.stored())
     assert len(ada.stored()) == 3
@@ -126,15 +129,80 @@ def test_several_are_deleted_after_one_question(ada: Belongings) -> None:
     url = response.headers["Location"]
     assert "Delete 2 backups" in ada.client.get(url).content.decode()
     ada.client.post(url, {"word": ada.database.name})
+    assert BackupJob.objects.filter(trashed_at__isnull=False).count() == 2
+    action = {"action": "delete_for_good", "_selected_action": chosen}
+    response = ada.client.post(f"{LIST}?trash=yes", action)
+    ada.client.post(response.headers["Location"], {"word": ada.database.name})
     assert ada.stored() == []
+
+
+def test_what_is_deleted_waits_in_the_trash_and_can_be_taken_back(ada: Belongings) -> None:
+    page = ada.client.get(step(ada.backup, "delete")).content.decode()
+    assert "It waits in the trash for 7 days" in page
+    assert "to move it to the trash" in page
+    ada.client.post(step(ada.backup, "delete"), {"word": ada.database.name})
+    assert len(ada.stored()) == 3
+    assert list(ada.client.get(LIST).context["cl"].result_list) == []
+    assert list(ada.client.get(f"{LIST}?trash=yes").context["cl"].result_list) == [ada.backup]
+    page = ada.client.get(step(ada.backup, "change")).content.decode()
+    assert "in the trash" in page
+    assert "Delete for good" in page
+    assert ada.client.get(f"/api/backups/{ada.backup.pk}/download").status_code == 200
+    ada.client.post(step(ada.backup, "take-back"))
+    assert list(ada.client.get(LIST).context["cl"].result_list) == [ada.backup]
+
+
+def test_several_are_taken_back_from_the_list(ada: Belongings) -> None:
+    ada.client.post(step(ada.backup, "delete"), {"word": ada.database.name})
+    ada.client.post(f"{LIST}?trash=yes", {"action": "take_back", "_selected_action": [ada.backup.pk]})
+    assert not BackupJob.objects.get(pk=ada.backup.pk).trashed_at
+
+
+def test_a_database_can_be_wiped_into_the_trash(ada: Belongings, eve: Belongings) -> None:
+    pinned = stored_backup(ada.database, ada.storage, pinned=True)
+    others = stored_backup(eve.database, eve.storage)
+    url = f"/admin/jobs/database/{ada.database.pk}/wipe/"
+    assert url in ada.client.get(f"/admin/jobs/database/{ada.database.pk}/change/").content.decode()
+    assert "Delete 1 backup of" in ada.client.get(url).content.decode()
+    ada.client.post(url, {"word": ada.database.name})
+    trashed = BackupJob.objects.filter(trashed_at__isnull=False)
+    assert list(trashed) == [ada.backup]
+    assert not {pinned.pk, others.pk} & set(trashed.values_list("pk", flat=True))
+    assert "There is none to delete" in ada.client.get(url).content.decode()
+
+
+def test_without_a_trash_the_page_deletes_for_good(ada: Belongings, settings: Settings) -> None:
+    settings.TRASH_DAYS = 0
+    assert "deleted at once" in ada.client.get(step(ada.backup, "delete")).content.decode()
+    page = ada.client.post(step(ada.backup, "delete"), {"word": ada.database.name}, follow=True)
+    assert "1 backup deleted for good" in page.content.decode()
+    assert ada.stored() == []
+
+
+def test_what_a_restore_needs_is_not_deleted_for_good(ada: Belongings, enqueue: Enqueue) -> None:
+    enqueue("restore", {"backup_id": str(ada.backup.pk)})
+    page = ada.client.get(step(ada.backup, "delete-for-good")).content.decode()
+    assert "a restore from it waits or runs" in page
+
+
+def test_a_locked_copy_says_until_when(ada: Belongings) -> None:
+    BackupCopy.objects.update(locked_until=datetime(2126, 1, 2, 3, 4, 5, tzinfo=UTC))
+    assert (
+        "locked until 2126-01-02 03:04:05 UTC" in ada.client.get(step(ada.backup, "change")).content.decode()
+    )
+    page = ada.client.post(
+        step(ada.backup, "delete-for-good"), {"word": ada.database.name}, follow=True
+    ).content.decode()
+    assert "is locked until 2126-01-02" in page
+    assert len(ada.stored()) == 3
 
 
 def test_a_storage_that_does_not_delete_keeps_the_row_and_says_so(ada: Belongings) -> None:
     Storage.objects.filter(pk=ada.storage.pk).update(kind="s3", sealed_secret="not sealed with our key")
     page = ada.client.post(
-        step(ada.backup, "delete"), {"word": ada.database.name}, follow=True
+        step(ada.backup, "delete-for-good"), {"word": ada.database.name}, follow=True
     ).content.decode()
-    assert "could not be deleted" in page
+    assert "could not be deleted, which is tried again" in page
     assert BackupJob.objects.filter(pk=ada.backup.pk).exists()
     assert len(list(LocalStore(ada.storage.folder).list())) == 3
 

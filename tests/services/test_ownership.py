@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from django.contrib.auth.models import User
 
-from jobs import artifacts, databases, services
+from jobs import artifacts, databases, services, trash
 from jobs.models import ActivityEvent, BackupJob, Database, QueuedJob, Storage, TimelineLine
 from jobs.pgtools.errors import InvalidConninfo, InvalidFlags
 from jobs.rerunning import rerun_job
@@ -42,7 +42,9 @@ ATTEMPTS: dict[str, Callable[[User, Owned], object]] = {
     "cancel": lambda by, of: services.cancel_job(of.job.id, by=by),
     "rerun": lambda by, of: rerun_job(of.backup.id, by=by),
     "find": lambda by, of: services.find_database(by, of.database.name),
-    "delete": lambda by, of: artifacts.delete_backup(of.backup, by=by),
+    "trash": lambda by, of: trash.put(of.backup, by=by),
+    "delete": lambda by, of: trash.for_good(of.backup, by=by),
+    "pin": lambda by, of: trash.pin(of.backup, True, by=by),
 }
 
 
