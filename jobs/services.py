@@ -55,6 +55,16 @@ def find_database(user: User, name: str) -> Database:
     return found
 
 
+def find_storage(database: Database, name: str) -> Storage:
+    """By name, one that this database's backups can go to; its owner's own first. Raises `NotFound`."""
+    usable = usable_by(database.user).order_by("user_id")
+    found = usable.filter(name=name).first()
+    if found is None:
+        known = ", ".join(usable.values_list("name", flat=True)[:10]) or "none"
+        raise NotFound(f"No storage is called {name!r}. There is: {known}.")
+    return found
+
+
 @transaction.atomic
 def enqueue_backup(
     database: Database,

@@ -9,9 +9,7 @@ from django.core.management.base import CommandParser
 from jobs import services
 from jobs.management.cli import JobCommand, acting_user
 from jobs.management.options import add_options, given
-from jobs.models import Database, Storage
 from jobs.pgtools.flags import FIELDS, DumpFlags
-from jobs.stores import usable_by
 
 TITLES = {
     "common": "most used",
@@ -33,16 +31,7 @@ class Command(JobCommand):
     def handle(self, **options: Any) -> None:
         user = acting_user(options["user"])
         database = services.find_database(user, options["name"])
-        storage = _storage(database, options["storage"]) if options["storage"] else None
+        storage = services.find_storage(database, options["storage"]) if options["storage"] else None
         flags = given(FIELDS, options)
         job_id = services.enqueue_backup(database, flags, by=user, storage=storage)
         self.announce(job_id, user, options, f"Backup of {database.name} queued: {job_id}")
-
-
-def _storage(database: Database, name: str) -> Storage:
-    usable = usable_by(database.user).order_by("user_id")
-    found = usable.filter(name=name).first()
-    if found is None:
-        known = ", ".join(usable.values_list("name", flat=True)[:10]) or "none"
-        raise services.NotFound(f"No storage is called {name!r}. There is: {known}.")
-    return found
