@@ -25,7 +25,7 @@ def problems(schedule: Schedule, health: Health | None) -> Iterator[Badge]:
     if health.overdue:
         yield "failed", "overdue", OVERDUE
     if health.failures:
-        yield "failed", _times(health.failures), "In a row, since the last one that succeeded."
+        yield "failed", _times(health.failures), _since(health.failures)
     if health.copies_lagging:
         copies = "1 copy" if health.copies_lagging == 1 else f"{health.copies_lagging} copies"
         yield "warning", f"{copies} lagging", "Backups that do not lie in all of its storages yet."
@@ -54,6 +54,11 @@ def badges(schedule: Schedule, health: Health | None) -> SafeString:
 
 def _times(failures: int) -> str:
     return "last run failed" if failures == 1 else f"failing, {failures} times"
+
+
+def _since(failures: int) -> str:
+    runs = "One run has" if failures == 1 else f"{failures} runs have"
+    return f"{runs} failed since the last one that succeeded."
 
 
 def lines(schedule: Schedule, health: Health | None) -> list[dict[str, Any]]:

@@ -37,6 +37,10 @@ class Line:
         return badges(self.schedule, self.health)
 
     @property
+    def is_planned(self) -> bool:
+        return self.schedule.enabled and not self.schedule.broken and self.schedule.next_run_at is not None
+
+    @property
     def has_problems(self) -> bool:
         return any(problems(self.schedule, self.health))
 
@@ -49,12 +53,9 @@ def with_health(schedules: Iterable[Schedule]) -> list[Line]:
 
 
 def home(user: User) -> dict[str, Any]:
-    """The next runs, and what is wrong: looked for among the first thousand."""
+    """What is wrong, then what runs next: looked for among the first thousand."""
     mine = visible_to(user, Schedule.objects.select_related("database"))
     lines = with_health(mine.order_by(F("next_run_at").asc(nulls_last=True), "name")[:SEEN])
-    runs = [line for line in lines if line.schedule.enabled and not line.schedule.broken]
-    return {
-        "has_schedules": bool(lines),
-        "next_runs": [line for line in runs if line.schedule.next_run_at][:NEXT],
-        "schedule_problems": [line for line in lines if line.has_problems][:WRONG],
-    }
+    wrong = [line for line in lines if line.has_problems]
+    well = [line for line in lines if line.is_planned and not line.has_problems]
+    return {"has_schedules": bool(lines), "schedule_lines": wrong[:WRONG] + well[:NEXT]}

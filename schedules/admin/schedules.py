@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
@@ -64,8 +64,9 @@ class ScheduleAdmin(ReadOnlyAdmin[Schedule]):
     # Columns
 
     @admin.display(description="database", ordering="database__name")
-    def database_(self, schedule: Schedule) -> str:
-        return schedule.database.name
+    def database_(self, schedule: Schedule) -> SafeString:
+        page = reverse("admin:jobs_database_change", args=[schedule.database_id])
+        return format_html('<a href="{}">{}</a>', page, schedule.database.name)
 
     @admin.display(description="when")
     def timing(self, schedule: Schedule) -> SafeString:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs.databases import register
-from jobs.models import BackupJob, MigrationJob, RestoreJob, Storage, WorkerProcess
+from jobs.models import BackupCopy, BackupJob, Database, MigrationJob, RestoreJob, Storage, WorkerProcess
 from jobs.services import enqueue_backup
-from jobs.stores import follow_settings
+from jobs.stores import default_storage, follow_settings
+from schedules.models import PingKind, Schedule, SchedulePing, SkippedSlot
+from schedules.plans import Plan, Target
+from schedules.retention import Policy
+from schedules.services import create as create_schedule
 from tests.admin.conftest import Belongings, stored_backup
 from tests.e2e.conftest import OpenPage, Site
 
@@ -47,15 +52,41 @@ def full_instance(site: Site, tmp_path: Path) -> Belongings:
         }  # fmt: skip
         RestoreJob.objects.create(database=database, database_name=NAME, backup=backup, **written)
         MigrationJob.objects.create(source_database_name=NAME, target_database_name=NAME, **written)
+    scheduled(root, database, storage, backup)
     WorkerProcess.objects.create(name="host:1:" + "f" * 60, host="host", pid=1, role="backup", concurrency=5)
     waiting = root.queuedjob_set.get(pk=job)
     return Belongings(root, None, database, storage, backup, waiting)  # type: ignore[arg-type]
+
+
+def scheduled(root: User, database: Database, storage: Storage, backup: BackupJob) -> None:
+    """A schedule with something in each of its lists, and one that is well."""
+    rules = Policy(keep_last=3, keep_daily=7, keep_bytes=10**11)
+    plan = Plan(
+        name=f"nightly {NAME[:80]}", cron_expression="30 2 13 * fri", policy=rules,
+        timezone="America/Argentina/ComodRivadavia",
+        storages=[Target(storage), Target(default_storage(), Policy(keep_monthly=12))],
+        ping_success_url="https://monitor.example.com/" + "p" * 80,
+    )  # fmt: skip
+    made = create_schedule(database, plan, by=root)
+    create_schedule(
+        database, replace(plan, name="hourly", cron_expression="0 * * * *", ping_success_url=""), by=root
+    )
+    BackupJob.objects.update(schedule_id=made.pk, late=True)
+    BackupCopy.objects.create(
+        backup=backup, storage=default_storage(), is_first=False, state="failed", storage_key="x",
+        error=ERROR, next_attempt_at=backup.started_at, attempts=3,
+    )  # fmt: skip
+    SkippedSlot.objects.create(schedule=made, slot=backup.created_at, reason=ERROR, backup=backup)
+    for kind in PingKind.values:
+        SchedulePing.objects.create(schedule=made, backup_id=backup.pk, kind=kind, error=ERROR)
+    Schedule.objects.filter(pk=made.pk).update(retention_error=ERROR, next_run_at=backup.started_at)
 
 
 def urls_of(full: Belongings) -> dict[str, str]:
     jobs, failed = "/admin/jobs", BackupJob.objects.get(status="failed")
     running = BackupJob.objects.get(status="running")
     database, backup = f"{jobs}/database/{full.database.pk}", f"{jobs}/backupjob/{full.backup.pk}"
+    schedule = f"/admin/schedules/schedule/{Schedule.objects.get(name__startswith='nightly').pk}"
     restore = f"{jobs}/restorejob/{RestoreJob.objects.get(status='failed').pk}"
     migration = f"{jobs}/migrationjob/{MigrationJob.objects.get(status='running').pk}"
     return {
@@ -79,6 +110,11 @@ def urls_of(full: Belongings) -> dict[str, str]:
         "migrations": f"{jobs}/migrationjob/",
         "migration": f"{migration}/change/",
         "migrate": f"{jobs}/migrationjob/add/?source={full.database.pk}",
+        "schedules": "/admin/schedules/schedule/",
+        "schedule": f"{schedule}/change/",
+        "schedule-edit": f"{schedule}/edit/",
+        "schedule-delete": f"{schedule}/delete/",
+        "schedule-add": f"/admin/schedules/schedule/add/?database={full.database.pk}",
         "storages": f"{jobs}/storage/",
         "storage": f"{jobs}/storage/{full.storage.pk}/change/",
         "storage-add": f"{jobs}/storage/add/",

@@ -5,12 +5,12 @@
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const clock = new Intl.DateTimeFormat("en-GB", {
     weekday: "short", year: "numeric", month: "2-digit", day: "2-digit",
-    hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZoneName: "short",
+    hour: "2-digit", minute: "2-digit", hourCycle: "h23",
   });
 
   const inWords = (instant) => {
     const part = Object.fromEntries(clock.formatToParts(instant).map(({ type, value }) => [type, value]));
-    return `${part.weekday} ${part.year}-${part.month}-${part.day} ${part.hour}:${part.minute} ${part.timeZoneName}`;
+    return `${part.weekday} ${part.year}-${part.month}-${part.day} ${part.hour}:${part.minute}`;
   };
 
   const localise = (root) => {
