@@ -20,9 +20,10 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce, Greatest, Now
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from jobs import ending
 from jobs.backoff import pause_after
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob, QueuedJob
@@ -34,6 +35,7 @@ from jobs.storage.keys import globals_key, manifest_key
 from jobs.stores import store_for
 
 LEASE = timedelta(minutes=10)  # for one attempt
+WRITERS_NOTICE = timedelta(minutes=3)  # longer than the lease of `jobs.copying`
 RETRY_FIRST, RETRY_LONGEST = 60.0, 6 * 3600.0
 PATIENCE_SECONDS = 5.0  # with a store that is away
 ROUND_SECONDS = 120.0  # then other duties have their turn
@@ -116,10 +118,10 @@ def forget_if_empty(backup_id: UUID) -> bool:
 
 
 def _mark(copies: QuerySet[BackupCopy]) -> None:
-    """One that is being written is removed once its writer's lease is over, or a late write would stay."""
-    leased = Greatest("next_attempt_at", Now())
+    """One that somebody may be writing is removed once they must have noticed, or a late write would stay."""
+    written = Q(state__in=[CopyState.WRITING, CopyState.FAILED], claim_id__isnull=False)
     columns = {"state": CopyState.DELETING, "attempts": 0, "delete_after": None}
-    copies.filter(state=CopyState.WRITING).update(**columns, next_attempt_at=leased)
+    copies.filter(written).update(**columns, next_attempt_at=Now() + WRITERS_NOTICE)
     copies.exclude(state=CopyState.DELETING).update(**columns, next_attempt_at=Now())
 
 
@@ -166,7 +168,7 @@ def work_off(copies: QuerySet[BackupCopy], *, seconds: float = ROUND_SECONDS) ->
     """Remove those of the copies that are marked and due, for so long. A storage that is away is left alone
     until the next round, and so costs one attempt."""
     done, away, until = Removed(), set[UUID](), time.monotonic() + seconds
-    while time.monotonic() < until:
+    while time.monotonic() < until and not ending.has_begun():
         copy = _lease(copies.exclude(storage_id__in=away))
         if copy is None:
             break

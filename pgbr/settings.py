@@ -192,6 +192,7 @@ UPKEEP_DUTIES = [
     ("jobs.uploads.sweep", "slow", 300.0),
     ("jobs.deleting.retry", "slow", 60.0),
     ("jobs.trash.empty_due", "slow", 300.0),
+    ("jobs.sweeping.sweep_due", "slow", 300.0),
     ("schedules.prune.prune_due", "slow", 60.0),
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
     ("schedules.pings.forget_old", "slow", 3600.0),

@@ -43,6 +43,11 @@ def upload_key(prefix: str, name: str, started_at: datetime, upload_id: UUID) ->
     return "/".join([*_folders(prefix), "uploads", f"{_stamp(started_at)}_{safe}_{upload_id.hex}.upload"])
 
 
+def folder_of(prefix: str) -> str:
+    """What the keys of a storage with this prefix begin with."""
+    return "".join(part + "/" for part in _folders(prefix))
+
+
 def manifest_key(key: str) -> str:
     return key + ".json"
 
