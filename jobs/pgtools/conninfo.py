@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote, urlencode
@@ -101,10 +103,13 @@ class Conninfo:
     @property
     def host_label(self) -> str:
         """ "host:port", "[::1]:5432", a socket's folder, or several of these separated by commas."""
-        hosts = (self.host or self.options["hostaddr"]).split(",")
-        ports = self.port.split(",")
-        ports = ports * len(hosts) if len(ports) == 1 else ports
-        return ",".join(_label(host, port or "5432") for host, port in zip(hosts, ports, strict=True))
+        return ",".join(_label(host, port) for host, port in self._addresses())
+
+    @property
+    def server(self) -> frozenset[tuple[str, str]]:
+        """Hosts and ports, the same for every spelling of them: what tells one server from another without
+        asking."""
+        return frozenset((_canonical(host), port.lstrip("0")) for host, port in self._addresses())
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -113,12 +118,29 @@ class Conninfo:
 
     def masked(self) -> str:
         """The URL as people may see it: the password as dots."""
-        login = quote(self.user, safe="") + (f":{MASK}" if self.password else "")
-        query = f"?{urlencode(self.options, safe=',/')}" if self.options else ""
         hosts = self.host_label
         if "/" in hosts or "@" in hosts:
             hosts = ",".join(quote(host, safe=":") for host in hosts.split(","))
+        return self._url(MASK if self.password else "", hosts)
+
+    def url(self) -> str:
+        """The URL with the password, to be sealed; TLS material stands beside it."""
+        hosts = ",".join(
+            f"[{quote(host, safe=':')}]:{port}" if ":" in host else f"{quote(host, safe='')}:{port}"
+            for host, port in self._addresses()
+        )
+        return self._url(quote(self.password, safe=""), hosts)
+
+    def _url(self, password: str, hosts: str) -> str:
+        login = quote(self.user, safe="") + (f":{password}" if password else "")
+        query = f"?{urlencode(self.options, safe=',/', quote_via=quote)}" if self.options else ""
         return f"postgresql://{login}@{hosts}/{quote(self.dbname, safe='')}{query}"
+
+    def _addresses(self) -> list[tuple[str, str]]:
+        hosts = (self.host or self.options["hostaddr"]).split(",")
+        ports = self.port.split(",")
+        ports = ports * len(hosts) if len(ports) == 1 else ports
+        return [(host, port or "5432") for host, port in zip(hosts, ports, strict=True)]
 
     def replace_database(self, name: str) -> Conninfo:
         """The same login on another database of the same server."""
@@ -202,6 +224,14 @@ def _label(host: str, port: str) -> str:
     if host.startswith(("/", "@")):
         return host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _canonical(host: str) -> str:
+    """Of a name or an address; this machine has one name."""
+    name = host if host.startswith(("/", "@")) else host.lower().rstrip(".")
+    with suppress(ValueError):
+        name = str(ip_address(name.partition("%")[0]))
+    return "localhost" if name in ("127.0.0.1", "::1") else name
 
 
 def _check_tls(options: Mapping[str, str], ca_pem: str, cert_pem: str, key_pem: str) -> None:

@@ -31,8 +31,8 @@ def pinged(make_schedule: MakeSchedule, monitor: Monitor) -> Schedule:
 
 
 def run_of(schedule: Schedule, status: str = "completed", **columns: Any) -> BackupJob:
-    """A row of the history, and of the queue if it has ended. Times are ages: `started_at=HOUR` is an hour ago,
-    None never."""
+    """A row of the history, and of the queue if it has ended. Times are ages: `started_at=HOUR` is an hour
+    ago, None never."""
     ended = status in ("completed", "failed", "cancelled")
     ages = {"created_at": timedelta(minutes=3), "started_at": timedelta(minutes=2)}
     ages |= {"completed_at": timedelta(minutes=1)} if ended else {}

@@ -1,0 +1,176 @@
+"""The databases of a registered connection's server: which there are, and registering them by its login."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.utils import Error
+
+from jobs.crypto import CannotDecrypt
+from jobs.databases import session
+from jobs.models import Database
+from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools.databases import Listed, databases
+from jobs.pgtools.errors import InvalidConninfo
+from jobs.pgtools.server import system_identifier
+from jobs.pgtools.url import split
+from jobs.queue.rows import rows
+from jobs.secrets import seal
+from jobs.services import NotFound, ServiceError, record, visible_to
+from jobs.targets import conninfo_for
+from jobs.waiting import looks
+
+MOST_AT_ONCE = 500
+LONGEST_NAME = 100
+COPIED = (
+    "sslmode", "ca_certificate", "client_certificate", "sealed_client_key", "protected", "storage_id",
+    "max_duration", "bandwidth_limit", "max_parallel",
+)  # fmt: skip
+OWN = "SELECT current_database() AS name, (SELECT system_identifier::text FROM pg_control_system()) AS server"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A database that one could connect to. `size` in bytes, None where the login may not ask.
+    `registered_as`: what it is called here. `reason` why the login cannot use it, "" if it can."""
+
+    name: str
+    size: int | None
+    registered_as: str | None
+    reason: str
+
+    @property
+    def free(self) -> bool:
+        return self.registered_as is None and not self.reason
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server said. `identifier`: which one it is, "" where it did not tell."""
+
+    listed: Sequence[Listed]
+    identifier: str
+
+
+def discover(database: Database, *, by: User) -> list[Found]:
+    """Log in and look, with the time limits of a connection test; nothing is changed.
+
+    Raises `PgToolsError`, `ServiceError` or `CannotDecrypt` with a message to act on.
+    """
+    _require(database, by)
+    conninfo = conninfo_for(database)
+    with looks.turn(by):
+        answer = ask(conninfo)
+    return found(database, conninfo, answer)
+
+
+def ask(conninfo: Conninfo) -> Answer:
+    """Needs no connection to our own database. Raises `PgToolsError`."""
+    with session(conninfo) as connection:
+        return Answer(databases(connection), system_identifier(connection))
+
+
+def found(database: Database, conninfo: Conninfo, answer: Answer) -> list[Found]:
+    """What of an answer can be connected to."""
+    known = registered(database.user, conninfo)
+    return [
+        Found(one.name, one.size, known.get(one.name), _reason(one, conninfo))
+        for one in answer.listed
+        if not one.closed
+    ]
+
+
+def registered(owner: User, conninfo: Conninfo) -> dict[str, str]:
+    """The databases of this server that the account has here: name there -> name here."""
+    known: dict[str, str] = {}
+    for row in Database.objects.filter(user_id=owner.pk).select_related("user").order_by("created_at"):
+        try:
+            other = conninfo_for(row)
+        except (CannotDecrypt, InvalidConninfo):
+            continue
+        if other.server == conninfo.server:
+            known.setdefault(other.dbname, row.name)
+    return known
+
+
+def own_name(answer: Answer) -> str | None:
+    """What pgbr's own database is called on this server, if it is there. Where servers do not tell who they
+    are, it might be."""
+    own = _own()
+    elsewhere = answer.identifier and own["server"] and answer.identifier != own["server"]
+    return None if elsewhere else str(own["name"])
+
+
+@transaction.atomic
+def register(database: Database, names: Iterable[str], *, by: User) -> list[Database]:
+    """New rows for these databases of the server, with the connection's login, TLS material, storage and
+    limits. What is registered already is left out.
+
+    Raises `ServiceError`, `InvalidConninfo` for a name that no URL can hold, `CannotDecrypt`.
+    """
+    _require(database, by)
+    wanted = list(dict.fromkeys(names))
+    if not 0 < len(wanted) <= MOST_AT_ONCE:
+        raise ServiceError(f"Choose 1 to {MOST_AT_ONCE} databases to register at once, not {len(wanted)}.")
+    # Another look at the same server may be registering the same: one after the other, by account.
+    list(User.objects.select_for_update(no_key=True).filter(pk=database.user_id).values_list("pk"))
+    conninfo = conninfo_for(database)
+    known = registered(database.user, conninfo)
+    taken = set(Database.objects.filter(user_id=database.user_id).values_list("name", flat=True))
+    return [_add(database, conninfo, name, taken, by) for name in wanted if name not in known]
+
+
+def _add(database: Database, conninfo: Conninfo, name: str, taken: set[str], by: User) -> Database:
+    url = _url(conninfo, name)
+    copied = {column: getattr(database, column) for column in COPIED}
+    row = Database.objects.create(
+        user=database.user, name=free_name(f"{database.name}-{name}", taken), sealed_url=seal(url), **copied
+    )
+    taken.add(row.name)
+    record(by, "add", row, discovered_through=database.name)
+    return row
+
+
+def free_name(wished: str, taken: set[str]) -> str:
+    """Printable, at most 100 characters, and none of those that are taken."""
+    shown = "".join(letter if letter.isprintable() else "_" for letter in wished).strip()
+    name, number = shown[:LONGEST_NAME].strip(), 1
+    while name in taken:
+        number += 1
+        ending = f"-{number}"
+        name = shown[: LONGEST_NAME - len(ending)].strip() + ending
+    return name
+
+
+def _url(conninfo: Conninfo, name: str) -> str:
+    url = conninfo.replace_database(name).url()
+    if split(url, trusted=conninfo.trusted)["dbname"] != name:
+        raise InvalidConninfo(f'A URL cannot name the database "{name}".')
+    return url
+
+
+def _reason(one: Listed, conninfo: Conninfo) -> str:
+    if not one.readable:
+        return "Its name is no UTF-8, which a URL cannot say."
+    try:
+        _url(conninfo, one.name)
+    except InvalidConninfo as error:
+        return str(error)
+    return "" if one.may_connect else f'The login "{conninfo.user}" may not connect to it.'
+
+
+def _require(database: Database, by: User) -> None:
+    if not visible_to(by, Database.objects.filter(id=database.id)).exists():
+        raise NotFound(f"No database is called {database.name!r}.")
+
+
+def _own() -> dict[str, Any]:
+    try:
+        with transaction.atomic():
+            return rows(OWN, {})[0]
+    except Error:
+        return rows("SELECT current_database() AS name, '' AS server", {})[0]
