@@ -199,4 +199,7 @@ UPKEEP_DUTIES = [
     ("jobs.copying.copy_due", "copies", 15.0),
     ("schedules.pings.collect", "pings", 5.0),
     ("schedules.pings.send_due", "pings", 5.0),
+    ("schedules.watch.watch_due", "watch", 300.0),
 ]
+# Account -> [(id, name)] of the schedules that a watched server's new databases may get a copy of.
+SCHEDULE_CHOICES = "schedules.watch.choices"
