@@ -147,19 +147,27 @@ def _give_up(here: QuerySet[BackupCopy], schedule_id: UUID, backup_ids: Collecti
 
 
 def _drop_failed(schedule: Schedule) -> int:
-    """The history of failed and cancelled runs beyond `keep_failed`, once the monitor has been told."""
-    if schedule.keep_failed is None:
-        return 0
-    rows = BackupJob.objects.filter(schedule_id=schedule.id, status__in=[Status.FAILED, Status.CANCELLED])
-    rows = rows.filter(trashed_at=None, pinned=False)
-    newest = rows.annotate(moment=deleting.moment()).order_by("-moment", "-id").values_list("id", flat=True)
-    old = list(newest[schedule.keep_failed : schedule.keep_failed + MOST_FAILED])
-    if schedule.ping_success_url or schedule.ping_failure_url:
-        rows = rows.filter(completed_at__lt=Now() - WAITS_FOR_PINGS)
-    unfinished = QueuedJob.objects.filter(id=OuterRef("id"), status__in=["pending", "active"])
     with transaction.atomic():
-        dropped = deleting.locked(rows.filter(~Exists(unfinished), id__in=old), wait=False)
-        return sum(deleting.mark_all(backup) for backup in dropped)
+        old = _failed(schedule).filter(id__in=old_failed(schedule)[:MOST_FAILED])
+        return sum(deleting.mark_all(backup) for backup in deleting.locked(old, wait=False))
+
+
+def old_failed(schedule: Schedule) -> list[UUID]:
+    """Failed and cancelled runs beyond `keep_failed`, once the monitor has been told of them."""
+    if schedule.keep_failed is None:
+        return []
+    newest = _failed(schedule).annotate(moment=deleting.moment()).order_by("-moment", "-id")
+    old = list(newest.values_list("id", flat=True)[schedule.keep_failed :])
+    if schedule.ping_success_url or schedule.ping_failure_url:
+        told = BackupJob.objects.filter(id__in=old, completed_at__lt=Now() - WAITS_FOR_PINGS)
+        return list(told.values_list("id", flat=True))
+    return old
+
+
+def _failed(schedule: Schedule) -> QuerySet[BackupJob]:
+    unfinished = QueuedJob.objects.filter(id=OuterRef("id"), status__in=["pending", "active"])
+    rows = BackupJob.objects.filter(schedule_id=schedule.id, status__in=[Status.FAILED, Status.CANCELLED])
+    return rows.filter(~Exists(unfinished), trashed_at=None, pinned=False)
 
 
 def _trouble(schedule_id: UUID) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -39,6 +39,11 @@ class Fate:
     storage: Storage
     reasons: str
     delete: bool
+
+    @property
+    def moment(self) -> datetime:
+        """What retention goes by."""
+        return self.backup.slot or self.backup.started_at or self.backup.created_at
 
 
 def preview(schedule: Schedule, policy: Policy, targets: Sequence[Target] | None = None) -> list[Fate]:
