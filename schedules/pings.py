@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Q
 
+from jobs import ending
 from jobs.backoff import pause_after
 from jobs.calling import CallFailed, NoAnswer, call
 from jobs.models import BackupJob
@@ -157,6 +158,8 @@ def _try(each: Call, silent: set[str]) -> str | None:
     host = urlsplit(each.url).netloc
     if host in silent:
         return f"Not tried: {host} did not answer a moment ago."
+    if ending.has_begun():
+        return "Not tried: the worker was about to end."
     try:
         call(each.url, each.text)
     except CallFailed as error:

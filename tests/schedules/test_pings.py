@@ -173,6 +173,18 @@ def test_host_that_was_silent_is_not_waited_for_again(
     assert ["Not tried" in error for error in errors] == [False, True, True]
 
 
+def test_worker_that_is_about_to_end_leaves_the_rest_to_others(
+    pinged: Schedule, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_of(pinged)
+    pings.collect()
+    monkeypatch.setattr("jobs.ending.has_begun", lambda: True)
+
+    assert pings.send_due() == 0
+    assert not monitor.calls
+    assert SchedulePing.objects.exclude(next_attempt_at=None).count() == 2
+
+
 def test_no_connection_is_held_while_a_monitor_takes_its_time(
     pinged: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
