@@ -98,17 +98,15 @@ def _next_elapsed(fields: Fields, zone: ZoneInfo, after: datetime) -> datetime:
 
 
 def _when_it_reads(zone: ZoneInfo, wanted: datetime, moment: datetime) -> datetime:
-    """The first instant after `moment` that may be read as `wanted`, a later time of the wall clock.
+    """An instant after `moment` before which the clocks of `zone` do not read `wanted`, a later time.
 
-    That is the turn of the clocks where they go back before `wanted` comes: earlier times come again there.
+    Where they go back before that, it is the turn: earlier times come again there. Once they went back it is
+    the next minute, and so on until they are beyond what they read before.
     """
     reading = first_reading(zone, wanted)
-    if reading <= moment:
-        reading = wanted.replace(tzinfo=zone, fold=1).astimezone(UTC)
     again = moment.astimezone(zone).replace(fold=1).astimezone(UTC)
     if again > moment:
         reading = min(reading, change(zone, moment, again))
-    # Always forward: no zone may jump back and forth so oddly that the search stands still.
     return max(reading, moment + MINUTE)
 
 

@@ -163,7 +163,7 @@ def _number(field: Field, text: str) -> int:
         return field.names.index(text.lower()) + (1 if field.names == MONTHS else 0)
     if not text.isdigit():
         raise CronError(f"{field.name}: {text!r} is not understood; it takes {field.takes}.")
-    number = int(text[:9])
+    number = int(text)
     if not field.first <= number <= field.last:
         raise CronError(f"{field.name}: {text} is out of range; it takes {field.takes}.")
     return number
@@ -172,7 +172,7 @@ def _number(field: Field, text: str) -> int:
 def _step(field: Field, text: str | None) -> int:
     if text is None:
         return 1
-    step, most = int(text[:9]), 7 if field.names == WEEKDAYS else field.last - field.first + 1
+    step, most = int(text), 7 if field.names == WEEKDAYS else field.last - field.first + 1
     if not 1 <= step <= most:
         raise CronError(f"{field.name}: a step of {text} is out of range; it takes 1-{most}.")
     return step

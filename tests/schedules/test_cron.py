@@ -36,6 +36,7 @@ def runs(expression: str, count: int = 3) -> list[str]:
         ("0 0 * * fri-sun", ["Sun 2026-08-02 00:00", "Fri 2026-08-07 00:00", "Sat 2026-08-08 00:00"]),
         ("0 0 * * 6-7", ["Sun 2026-08-02 00:00", "Sat 2026-08-08 00:00", "Sun 2026-08-09 00:00"]),
         ("0 0 * * 1/2", ["Mon 2026-08-03 00:00", "Wed 2026-08-05 00:00", "Fri 2026-08-07 00:00"]),
+        ("0 0 * * 7/2", ["Sun 2026-08-02 00:00", "Sun 2026-08-09 00:00", "Sun 2026-08-16 00:00"]),
         ("0 0 1 jan,JUL *", ["Fri 2027-01-01 00:00", "Thu 2027-07-01 00:00", "Sat 2028-01-01 00:00"]),
         ("0 0 1 nov-dec *", ["Sun 2026-11-01 00:00", "Tue 2026-12-01 00:00", "Mon 2027-11-01 00:00"]),
         ("0 0 31 * *", ["Mon 2026-08-31 00:00", "Sat 2026-10-31 00:00", "Thu 2026-12-31 00:00"]),
@@ -200,3 +201,6 @@ def test_the_previous_run_walks_through_no_half_a_million(monkeypatch: pytest.Mo
     assert previous_run("* * * * *", BERLIN, NOON, NOON - timedelta(days=365)) == NOON
     assert previous_run("59 23 31 12 *", BERLIN, NOON, NOON - timedelta(days=9000)) is not None
     assert steps < 60
+    steps = 0
+    assert previous_run("@daily", BERLIN, NOON, NOON - timedelta(days=1)) is not None
+    assert steps == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import struct
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schedules import cron
 from schedules.cron import CronError, next_run, previous_run
 from tests.schedules.clocks import DAY, MINUTE, by_minute
 
@@ -58,6 +61,7 @@ CASES = [
         "59 * 25 10 *",
         [*each(range(3), "59", "+0200"), *each(range(2, 24), "59", "+0100")],
     ),
+    ("Europe/Berlin", "2026-10-25", "30 */12,2 * * *", ["00:30+0200", "02:30+0200", "12:30+0100"]),
     ("America/New_York", "2026-03-08", "0,15 2 * * sun", ["03:00-0400"]),
     ("America/New_York", "2026-11-01", "0 1 1 * *", ["01:00-0400"]),
     # By half an hour: 02:00 to 02:30, 02:00 to 01:30.
@@ -102,6 +106,8 @@ CASES = [
     # +05:45, since a gap of a quarter of an hour in 1986.
     ("Asia/Kathmandu", "2026-05-01", "30 2 * * *", ["02:30+0545"]),
     ("Asia/Kathmandu", "1986-01-01", "0,10 0 * * *", ["00:15+0545"]),
+    # From -00:44:30 to UTC, so that the gap ends within a minute.
+    ("Africa/Monrovia", "1972-01-07", "10 0 * * *", ["00:45+0000"]),
     # By two hours: 01:00 to 03:00 and back.
     ("Antarctica/Troll", "2026-03-29", "15 1,2 * * *", ["03:00+0200"]),
     ("Antarctica/Troll", "2026-10-25", "15 1,2 * * *", ["01:15+0200", "02:15+0200"]),
@@ -123,6 +129,26 @@ def test_a_day_of_change(zone: str, day: str, expression: str, expected: list[st
     slots = between(expression, zone, start - 2 * DAY, start + 3 * DAY)
     local = [slot.astimezone(ZoneInfo(zone)) for slot in slots]
     assert [f"{slot:%H:%M%z}" for slot in local if f"{slot:%Y-%m-%d}" == day] == expected
+
+
+def made_up_zone(changes: list[tuple[datetime, int]]) -> ZoneInfo:
+    """A zone at UTC until its first change; each is an instant and the hours from UTC that hold then."""
+    offsets = sorted({0, *(hours for _, hours in changes)}, key=abs)
+    header = struct.pack(">4s16x6l", b"TZif", 0, 0, 0, len(changes), len(offsets), 4)
+    times = b"".join(struct.pack(">l", int(moment.timestamp())) for moment, _ in changes)
+    kinds = bytes(offsets.index(hours) for _, hours in changes)
+    types = b"".join(struct.pack(">lbb", hours * 3600, 0, 0) for hours in offsets)
+    return ZoneInfo.from_file(io.BytesIO(header + times + kinds + types + b"ODD\0"), key="Odd")
+
+
+def test_clocks_that_jump_back_and_on_again_stop_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """03:00 is 01:00 again, and at 02:00 it is 04:00: the next 02:30 is tomorrow's."""
+    turn = datetime(2026, 6, 1, 3, tzinfo=UTC)
+    zone = made_up_zone([(turn, -2), (turn + timedelta(hours=1), 0)])
+    monkeypatch.setattr(cron, "zone_of", {"Odd": zone}.get)
+    assert next_run("30 */2 * * *", "Odd", turn - 40 * MINUTE) == turn - 30 * MINUTE
+    assert next_run("30 */2 * * *", "Odd", turn + 10 * MINUTE) == turn + 90 * MINUTE
+    assert next_run("30 2 * * *", "Odd", turn + 10 * MINUTE) == turn - 30 * MINUTE + DAY
 
 
 # Around a change each, as instants.
