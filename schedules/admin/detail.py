@@ -55,7 +55,7 @@ def detail(owner: OwnedAdmin[Any], request: HttpRequest, schedule: Schedule) -> 
         "policy": keeping.in_words(Policy.of(schedule)),
         "flags": _flags(schedule),
         "lonely": _lonely(found),
-        "has_pings": bool(addresses(schedule)),
+        "addresses": addresses(schedule),
     }
     return page(owner, request, "schedule/detail.html", schedule.name, **shown, **_past(schedule))
 
@@ -81,11 +81,14 @@ def coming(schedule: Schedule) -> Reading | None:
 
 def _past(schedule: Schedule) -> dict[str, Any]:
     backups = BackupJob.objects.filter(schedule_id=schedule.pk).defer("log", "manifest")
+    pings = list(SchedulePing.objects.filter(schedule=schedule).order_by("-created_at")[:LATEST])
+    called = {ping.backup_id for ping in pings}
     return {
         "backups": backups.order_by("-created_at")[:LATEST],
         "waiting": _waiting(schedule),
         "skipped": SkippedSlot.objects.filter(schedule=schedule).order_by("-slot")[:LATEST],
-        "pings": SchedulePing.objects.filter(schedule=schedule).order_by("-created_at")[:LATEST],
+        "pings": pings,
+        "known": set(BackupJob.objects.filter(pk__in=called).values_list("pk", flat=True)),
         "lagging": _lagging(schedule)[:LATEST],
         "given_up": _copies(schedule).filter(delete_after__isnull=False).order_by("delete_after")[:LATEST],
         "locked": _copies(schedule).filter(locked_until__gt=timezone.now(), state=CopyState.DELETING)[

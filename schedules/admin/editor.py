@@ -15,7 +15,7 @@ from jobs.pgtools.errors import InvalidFlags
 from jobs.services import visible_to
 from schedules import services
 from schedules.admin.pages import DETAIL, REFUSALS, page
-from schedules.admin.parts import Initial, Maker, Parts, blank, initial_of, typed
+from schedules.admin.parts import BLANK, Maker, Parts, initial_of, typed
 from schedules.admin.previewing import preview_of
 from schedules.admin.rows import rearranged
 from schedules.admin.timing import Reading
@@ -39,7 +39,7 @@ class Editor:
     def answer(self) -> HttpResponseBase:
         """A POST saves, or does what its button says: `step` is "check", "preview" or "row:…"."""
         if self.request.method != "POST":
-            return self._show(self.maker.fresh(self._initial()), is_new=self.schedule is None)
+            return self._first()
         step, _, what = self.request.POST.get("step", "").partition(":")
         if step == "row":
             return self._show(self._with_rows(what))
@@ -70,7 +70,7 @@ class Editor:
         if self.schedule is None:
             database = parts.name.cleaned_data["database"]
             return services.create(database, parts.plan(enabled=True), by=self.by)
-        row = Schedule.objects.select_for_update().get(pk=self.schedule.pk)
+        row = Schedule.objects.select_for_update().filter(pk=self.schedule.pk).first() or self.schedule
         return services.update(row, parts.plan(enabled=row.enabled), by=self.by)
 
     def _with_rows(self, what: str) -> Parts:
@@ -85,16 +85,15 @@ class Editor:
         found = preview_of(self.schedule, parts.keeping.policy(), parts.rows.targets())
         return self._show(parts, preview=found)
 
-    def _initial(self) -> Initial:
+    def _first(self) -> HttpResponseBase:
         """`?database=<id>` of a new one, `?like=<id>`: the settings of another."""
         if self.schedule is not None:
-            return initial_of(services.plan_of(self.schedule))
-        wanted = self.request.GET.get("database") or None
+            return self._show(self.maker.fresh(initial_of(services.plan_of(self.schedule))))
+        name = {"name": {"database": self.request.GET.get("database") or None}}
         like = self._like()
         if like is None:
-            return blank(wanted)
-        values = initial_of(services.plan_of(like))
-        return values | {"name": {"database": wanted}}
+            return self._show(self.maker.fresh(BLANK | name), is_blank=True)
+        return self._show(self.maker.fresh(initial_of(services.plan_of(like)) | name))
 
     def _like(self) -> Schedule | None:
         try:
@@ -111,6 +110,7 @@ class Editor:
             "forms": parts.forms(),
             "reading": self._reading(parts),
             "zones": sorted(zone_names()),
+            "no_database": not self.maker.databases.exists(),
         }
         response = page(self.owner, self.request, TEMPLATE, title, **(shown | context))
         response.status_code = 400 if parts.has_errors else 200

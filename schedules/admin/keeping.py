@@ -84,9 +84,9 @@ def initial_of(policy: Policy) -> dict[str, Any]:
     return values | {"keep_size": gigabytes(policy.keep_bytes) if policy.keep_bytes else None}
 
 
-def gigabytes(count: int) -> Decimal:
+def gigabytes(count: int) -> str:
     """Exact, so that a form which is only looked at gives the same number back."""
-    return Decimal(f"{(Decimal(count) / GIGABYTE).normalize():f}")
+    return f"{(Decimal(count) / GIGABYTE).normalize():f}"
 
 
 def in_words(policy: Policy) -> str:

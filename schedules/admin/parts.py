@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from schedules.models import Schedule
 from schedules.plans import PING_URLS, Plan
 
 Initial = dict[str, Any]  # a part's name -> the values of its fields; of "rows": a list of such
+BLANK: Initial = {"rows": [{}]}  # all else begins with the defaults of the fields
 
 
 @dataclass
@@ -138,9 +139,3 @@ def initial_of(plan: Plan) -> Initial:
         "keeping": keeping.initial_of(plan.policy) | {"keep_failed": plan.keep_failed},
         "pings": {name: getattr(plan, name) for name in PING_URLS},
     }
-
-
-def blank(database: str | None) -> Initial:
-    """A new schedule: the defaults of the fields."""
-    values: Mapping[str, Any] = {"name": {"database": database}, "rows": [{}]}
-    return dict(values)
