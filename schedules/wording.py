@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cron_descriptor import ExpressionDescriptor, Options
 
 from schedules.fields import expand_word, parse, spell
 
 
+@lru_cache(maxsize=4096)
 def in_words(expression: str) -> str:
     """`30 2 * * mon` is "At 02:30, only on Monday": a 24-hour clock, no zone. Raises CronError."""
     fields, texts = parse(expression), expand_word(expression).split()
@@ -36,9 +39,8 @@ def _listed(text: str, values: tuple[int, ...], size: int) -> str:
 
 
 def _describe(text: str) -> str:
-    options = Options()
-    options.use_24hour_time_format = True
     every_hour = text.split()[1].startswith("*")
-    options.verbose = not every_hour  # "At 02:30, every day", but "Every 6 hours"
+    # "At 02:30, every day", but "Every 6 hours". In English whatever the server's own language is.
+    options = Options(use_24hour_time_format=True, verbose=not every_hour, locale_code="en_US")
     words: str = ExpressionDescriptor(text, options).get_description()
     return words

@@ -42,6 +42,11 @@ def test_an_expression_in_words(expression: str, words: str) -> None:
     assert in_words(expression) == words
 
 
+def test_it_is_english_on_every_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locale.getlocale", lambda: ("de_DE", "UTF-8"))
+    assert in_words("31 2 * * mon") == "At 02:31, only on Monday"
+
+
 def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(CronError, match="minute: 61 is out of range"):
         in_words("61 * * * *")
