@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html
 
+from jobs.admin.watch_form import WatchFields
 from jobs.admin.widgets import WriteOnlyLine, WriteOnlyText
 from jobs.crypto import CannotDecrypt
 from jobs.databases import set_connection
@@ -27,7 +28,7 @@ EXAMPLE = "postgresql://user:password@host:5432/dbname"
 MEGABYTE = 1_000_000
 
 
-class DatabaseForm(DatabaseModelForm):
+class DatabaseForm(DatabaseModelForm, WatchFields):
     owner: User  # set by the admin: whose database this is or will be
 
     url = forms.CharField(label="URL", required=False, widget=WriteOnlyLine({"placeholder": EXAMPLE}))
@@ -57,6 +58,7 @@ class DatabaseForm(DatabaseModelForm):
             "storage",
             "protected",
             "max_parallel",
+            "watch",
         ]
         labels = {
             "sslmode": "TLS",
@@ -64,12 +66,14 @@ class DatabaseForm(DatabaseModelForm):
             "protected": "Protected",
             "max_parallel": "Dumps at once",
             "storage": "Storage",
+            "watch": "Watch",
         }
         help_texts = {
             "name": "What you call it here; unique among your databases.",
             "ca_certificate": "PEM of the CA that signed the server's certificate.",
             "client_certificate": "PEM, for servers that ask for one. Without it the key is dropped too.",
             "max_parallel": "On its server, among databases with such a limit. Empty: no limit.",
+            "watch": "New databases of the server are registered within the hour; vanished ones are told.",
         }
         widgets = {"name": forms.TextInput({"class": "vTextField", "autocomplete": "off"})}
 
@@ -78,6 +82,7 @@ class DatabaseForm(DatabaseModelForm):
         self.fields["url"].help_text = self._url_help()
         self.fields["client_key"].help_text = self._key_help()
         self._offer_storages()
+        self.offer_watch(self.instance, self.owner)
         self.initial["max_minutes"] = self.instance.max_duration and self.instance.max_duration // 60
         self.initial["max_rate"] = (
             self.instance.bandwidth_limit and round(self.instance.bandwidth_limit / MEGABYTE, 2)
@@ -114,12 +119,13 @@ class DatabaseForm(DatabaseModelForm):
         database.bandwidth_limit = rate and int(rate * MEGABYTE)
         if self.cleaned_data["url"]:
             database.facts = database.checked_at = None
+        self._watch_columns = self.apply_watch(database, elsewhere=bool(self.cleaned_data["url"]))
 
     def columns(self) -> list[str]:
-        """The columns that this form decides about."""
+        """The columns that this form decides about, once it is applied."""
         looked_at = ["facts", "checked_at"] if self.cleaned_data["url"] else []
         sealed = ["sealed_url", "sealed_client_key", "max_duration", "bandwidth_limit"]
-        return [*DatabaseForm.Meta.fields, *sealed, *looked_at]
+        return [*DatabaseForm.Meta.fields, *sealed, *looked_at, *self._watch_columns]
 
     def _connection(self, values: dict[str, Any]) -> dict[str, str]:
         """As `jobs.targets.parse` takes it; what was left empty stays as it is stored."""

@@ -15,7 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.admin import database_actions, formats
+from jobs.admin import database_actions, discovery, formats, watch_form
 from jobs.admin.base import OwnedAdmin, account
 from jobs.admin.database_form import DatabaseForm
 from jobs.admin.deletion import Plan, confirmed
@@ -42,6 +42,7 @@ class DatabaseAdmin(OwnedAdmin[Database]):
         ("Certificates", {"fields": CERTIFICATES, "classes": ["collapse"]}),
         ("Backups", {"fields": ["storage", "protected"]}),
         ("Limits", {"fields": ["max_minutes", "max_rate", "max_parallel"], "classes": ["collapse"]}),
+        ("Whole server", {"fields": watch_form.FIELDS, "classes": ["collapse"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Database]:
@@ -131,6 +132,7 @@ class DatabaseAdmin(OwnedAdmin[Database]):
             step(self, "backup", self.backup_view, post=False),
             step(self, "restore", self.restore_view, post=False),
             step(self, "test", self.test_view),
+            step(self, "discover", self.discover_view, post=False),
             step(self, "wipe", self.wipe_view, post=False),
             *super().get_urls(),
         ]
@@ -150,6 +152,9 @@ class DatabaseAdmin(OwnedAdmin[Database]):
     def wipe_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         back = reverse("admin:jobs_database_change", args=[object_id])
         return wipe(self, request, self.find(request, object_id), back=back)
+
+    def discover_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        return discovery.discover(self, request, self.find(request, object_id))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
