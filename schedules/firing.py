@@ -48,7 +48,8 @@ def decide(schedule: Schedule, storage: Storage | None, now: datetime) -> Verdic
     except (cron.CronError, InvalidFlags, ServiceError) as error:
         return Verdict(schedule.id, broken=storable(str(error)))
     except Exception as error:
-        log.exception("schedule %s cannot be read", schedule.id)
+        if schedule.broken is None:
+            log.exception("schedule %s cannot be read", schedule.id)
         return Verdict(schedule.id, broken=storable(f"It cannot be read: {type(error).__name__}: {error}"))
 
 
@@ -86,6 +87,5 @@ def _times(expression: str, timezone: str, due: datetime | None, now: datetime) 
 
 
 def _missed(slot: datetime, due: datetime) -> str:
-    since = f", as were those since {due:%Y-%m-%d %H:%M} UTC" if due < slot else ""
-    minutes = int(GRACE.total_seconds() // 60)
-    return f"Missed: no worker looked within {minutes} minutes{since}."
+    words = f"Missed: no worker looked within {GRACE.total_seconds() / 60:.0f} minutes."
+    return f"{words} So were those from {due:%Y-%m-%d %H:%M} UTC on." if due < slot else words

@@ -30,7 +30,8 @@ WHERE NOT EXISTS (
 ON CONFLICT (schedule_id, slot) DO NOTHING
 """
 
-# What the tick found out about rows that it holds. No next run: it stays as it is.
+# What the tick found out about rows that it holds. No next run: it stays as it is. A row that is still broken
+# is not written again at every turn.
 TICKED = """
 UPDATE backup_schedules AS schedule
 SET next_run_at = COALESCE(seen.next_run_at, schedule.next_run_at),
@@ -39,4 +40,5 @@ SET next_run_at = COALESCE(seen.next_run_at, schedule.next_run_at),
 FROM jsonb_to_recordset(%(seen)s::jsonb)
     AS seen (id uuid, next_run_at timestamptz, slot timestamptz, broken text)
 WHERE schedule.id = seen.id
+    AND (seen.next_run_at IS NOT NULL OR schedule.broken IS DISTINCT FROM seen.broken)
 """

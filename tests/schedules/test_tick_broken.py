@@ -31,6 +31,8 @@ def by_hand(schedule: Schedule, column: str, value: str) -> None:
         ("timezone", "Europe/Atlantis", "Europe/Atlantis"),
         ("flags", '{"format": "zip"}', "format"),
         ("flags", '["--clean"]', "must be a JSON object"),
+        ("flags", f'{{"jobs": {"9" * 5000}}}', "must be a JSON object"),
+        ("flags", "[" * 3000 + "]" * 3000, "must be a JSON object"),
     ],
 )
 def test_row_broken_by_hand_says_why_and_the_others_fire(
@@ -43,9 +45,9 @@ def test_row_broken_by_hand_says_why_and_the_others_fire(
     assert tick() == 1
 
     assert QueuedJob.objects.get().schedule_id == fine.id
-    row = fresh(broken)
-    assert reason in (row.broken or "")
-    assert (row.next_run_at, row.last_slot) == (due, None)
+    told, *times = Schedule.objects.values_list("broken", "next_run_at", "last_slot").get(id=broken.id)
+    assert reason in (told or "")
+    assert times == [due, None]
     assert tick() == 0
 
 
@@ -72,6 +74,34 @@ def test_broken_rows_do_not_stand_in_the_way(
 
     assert tick() == 1
     assert Schedule.objects.filter(broken__isnull=False).count() == 12
+
+
+def test_row_that_is_still_broken_is_not_written_again(make_schedule: MakeSchedule) -> None:
+    schedule = make_schedule(cron_expression="nonsense", next_run_at=ago(hours=1))
+    tick()
+    before = version(schedule)
+
+    tick()
+
+    assert version(schedule) == before
+
+
+def version(schedule: Schedule) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ctid::text FROM backup_schedules WHERE id = %s", [schedule.id])
+        return str(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("moment", ["-infinity", "infinity", "0044-03-15 BC", "20000-01-01"])
+@pytest.mark.parametrize("broken", [None, "It was."])
+def test_next_time_that_nobody_can_read_stops_no_others(
+    make_schedule: MakeSchedule, moment: str, broken: str | None
+) -> None:
+    odd = make_schedule("odd", next_run_at=ago(hours=1), broken=broken)
+    by_hand(odd, "next_run_at", moment)
+    make_schedule("fine", next_run_at=ago(seconds=1))
+
+    assert tick() == 1
 
 
 def test_broken_row_without_a_next_time_is_told_too(make_schedule: MakeSchedule) -> None:

@@ -83,7 +83,7 @@ def test_missed_runs_are_skipped_where_the_schedule_says_so(
     latest = cron.previous_run(expression, "UTC", now, slots[0])
     assert (skipped.slot, skipped.backup_id) == (latest, None)
     since = f"{slots[0]:%Y-%m-%d %H:%M} UTC"
-    assert skipped.reason == f"Missed: no worker looked within 5 minutes, as were those since {since}."
+    assert skipped.reason == f"Missed: no worker looked within 5 minutes. So were those from {since} on."
     assert next_of(schedule) == cron.next_run(expression, "UTC", now)
     assert fresh(schedule).last_slot == latest
     assert tick() == 0
