@@ -170,6 +170,12 @@ def _verdict(name: str, error: object) -> tuple[str, str]:
     return ("failed", f"{name} fails") if error else ("completed", name)
 
 
+def _schedules(storage: Storage) -> int:
+    """Their tables are of a package that this one does not know."""
+    links = (link for link in storage._meta.related_objects if link.name == "schedulestorage")
+    return sum(link.related_model._default_manager.filter(storage=storage).count() for link in links)
+
+
 def _deletion(storage: Storage, *, allowed: bool) -> Plan:
     counts = (
         (BackupCopy.objects.filter(storage=storage).count(), "backups lie in it: delete them first"),
@@ -178,6 +184,7 @@ def _deletion(storage: Storage, *, allowed: bool) -> Plan:
             Database.objects.filter(storage=storage).count(),
             "databases send their backups to it: choose another",
         ),
+        (_schedules(storage), "schedules send their backups to it: take it out of them first"),
     )
     blocked = [f"{count} {reason}." for count, reason in counts if count]
     if not allowed:

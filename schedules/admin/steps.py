@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from jobs.admin.base import OwnedAdmin, account
 from jobs.admin.deletion import Plan, confirmed
-from jobs.models import BackupJob
+from jobs.models import BackupJob, Database
 from jobs.services import ServiceError
 from schedules import services
 from schedules.admin.pages import DETAIL, LIST, REFUSALS, back, url
@@ -86,6 +86,9 @@ def deletion(owner: OwnedAdmin[Any], request: HttpRequest, schedule: Schedule) -
 def _plan(schedule: Schedule) -> Plan:
     backups = BackupJob.objects.filter(schedule_id=schedule.pk, status="completed").count()
     made = "1 backup stays" if backups == 1 else f"{backups} backups stay"
+    watched = Database.objects.filter(watch=True, watch_schedule_id=schedule.pk).values_list(
+        "name", flat=True
+    )
     return Plan(
         title=f"Delete the schedule {schedule.name}",
         word=schedule.name,
@@ -93,6 +96,7 @@ def _plan(schedule: Schedule) -> Plan:
             f"The schedule: no further backup of {schedule.database.name} is made by it.",
             "Its rules: what it made is pruned no longer, and takes room until somebody deletes it.",
             "Its lists of skipped slots and pings.",
+            *(f"New databases that are found at {name} get no copy of it any more." for name in watched),
         ],
         kept=[f"Its {made}, with their history.", "The database itself is not touched."],
     )

@@ -42,6 +42,7 @@
       if (error.name === "AbortError") return;
       const line = Object.assign(document.createElement("p"), { className: "problem", textContent: FAILED });
       box.replaceChildren(line);
+      part("check").hidden = false;
       return;
     }
     box.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);

@@ -15,9 +15,19 @@ from tests.admin.conftest import Belongings
 from tests.schedules.admin.conftest import ADD, form_of, planned, step_of
 from tests.schedules.conftest import fresh
 
+# As the page has it; `test_the_form_begins_with_every_day_in_utc` sends the page itself.
+DEFAULTS = {
+    "name": "mine", "preset": "daily", "time": "03:30", "timezone": "UTC", "enabled": "on",
+    "format": "custom", "jobs": "1", "lock_wait_timeout": "60",
+    "storages-TOTAL_FORMS": "1", "storages-INITIAL_FORMS": "1",
+}  # fmt: skip
+
 
 def new(ada: Belongings, **changed: Any) -> dict[str, Any]:
-    return form_of(ada, f"{ADD}?database={ada.database.pk}").sent(**{"name": "mine"} | changed)
+    """`None`: left out."""
+    named = {name.replace("__", "-"): value for name, value in changed.items()}
+    fields = DEFAULTS | {"database": str(ada.database.pk)} | named
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def only() -> Schedule:
@@ -43,7 +53,8 @@ FULL: dict[str, Any] = {
 
 
 def test_the_form_begins_with_every_day_in_utc(ada: Belongings) -> None:
-    response = ada.client.post(ADD, new(ada))
+    form = form_of(ada, f"{ADD}?database={ada.database.pk}")
+    response = ada.client.post(ADD, form.sent(name="mine"))
     made = only()
     assert response.headers["Location"] == step_of(made)
     assert (made.cron_expression, made.timezone, made.flags, made.enabled) == ("30 3 * * *", "UTC", {}, True)

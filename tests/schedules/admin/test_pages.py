@@ -141,6 +141,20 @@ def test_home_shows_what_is_wrong_and_what_runs_next(ada: Belongings) -> None:
     assert "broken" in page(ada, "/admin/")
 
 
+def test_a_storage_that_a_schedule_names_is_not_deleted(ada: Belongings) -> None:
+    storage = storage_of(ada, "named")
+    planned(ada, storages=[Target(storage)])
+    url = f"/admin/jobs/storage/{storage.pk}/delete/"
+    assert "1 schedules send their backups to it" in page(ada, url)
+    ada.client.post(url, {"word": "named"})
+    storage.refresh_from_db()
+
+
+def test_deleting_tells_what_watching_loses(ada: Belongings, nightly: Schedule) -> None:
+    Database.objects.update(watch=True, watch_schedule_id=nightly.pk)
+    assert "New databases that are found at shop-ada get no copy" in page(ada, step_of(nightly, "delete"))
+
+
 def test_without_a_database_the_form_says_what_comes_first(ada: Belongings) -> None:
     QueuedJob.objects.all().delete()
     Database.objects.all().delete()
