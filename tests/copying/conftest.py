@@ -30,8 +30,8 @@ START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 def _own_folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.BACKUP_FOLDER = tmp_path / "backups"
     settings.SCRATCH_FOLDER = tmp_path / "scratch"
-    monkeypatch.setattr("jobs.copying.sources.PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr("jobs.copying.duty.PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("jobs.copying.sources.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("jobs.copying.duty.PATIENCE_SECONDS", 0.2)
     ending._ending.clear()
 
 
