@@ -120,9 +120,11 @@ def forget_if_empty(backup_id: UUID) -> bool:
 def _mark(copies: QuerySet[BackupCopy]) -> None:
     """One that somebody may be writing is removed once they must have noticed, or a late write would stay."""
     written = Q(state__in=[CopyState.WRITING, CopyState.FAILED], claim_id__isnull=False)
-    columns = {"state": CopyState.DELETING, "attempts": 0, "delete_after": None}
-    copies.filter(written).update(**columns, next_attempt_at=Now() + WRITERS_NOTICE)
-    copies.exclude(state=CopyState.DELETING).update(**columns, next_attempt_at=Now())
+    columns = {"state": CopyState.DELETING, "delete_after": None}
+    copies.filter(written).update(**columns, attempts=0, next_attempt_at=Now() + WRITERS_NOTICE)
+    # One that was refused before has its attempts: the pauses go on growing.
+    copies.filter(state=CopyState.GOOD).update(**columns, next_attempt_at=Now())
+    copies.exclude(state=CopyState.DELETING).update(**columns, attempts=0, next_attempt_at=Now())
 
 
 def _good(storage_id: UUID, backup_ids: Collection[UUID]) -> QuerySet[BackupCopy]:

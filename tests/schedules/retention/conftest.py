@@ -6,13 +6,13 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db.models import F
 from django.db.models.functions import Now
 from pytest_django.fixtures import Settings
 
@@ -98,13 +98,10 @@ def remaining() -> set[uuid.UUID]:
     return set(BackupJob.objects.values_list("id", flat=True))
 
 
-def on_a_connection_of_its_own(work: Callable[[], object]) -> Callable[[], None]:
-    """For threads: what they leave open would keep the test database from being dropped."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connection.close()
-
-    return run
+def later(**how_long: float) -> None:
+    """As if so much time had passed since the last prune and for all that waits."""
+    time = timedelta(**how_long)
+    Schedule.objects.update(pruned_at=F("pruned_at") - time)
+    BackupCopy.objects.update(
+        next_attempt_at=F("next_attempt_at") - time, delete_after=F("delete_after") - time
+    )
