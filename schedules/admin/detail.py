@@ -75,7 +75,7 @@ def coming(schedule: Schedule) -> Reading | None:
             cron.warnings(schedule.cron_expression),
             known + runs,
         )
-    except CronError:
+    except (CronError, OverflowError):
         return None
 
 

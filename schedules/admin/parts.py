@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -132,7 +132,7 @@ def initial_of(plan: Plan) -> Initial:
         "name": {"name": plan.name},
         "timing": timing.initial_of(plan.cron_expression, plan.timezone),
         "switches": {"skip_missed": plan.skip_missed, "skip_overlap": plan.overlap == "skip"},
-        "options": initial_values(FIELDS, plan.flags),
+        "options": initial_values(FIELDS, plan.flags if isinstance(plan.flags, Mapping) else {}),
         "rows": at_least_one(
             [{"storage": target.storage.pk, **keeping.initial_of(target.policy)} for target in plan.storages]
         ),

@@ -189,6 +189,6 @@ def local(moment: datetime, zone: str) -> str:
     """ "Tue 2026-12-01 02:30 CET"; in UTC where there is no such zone (any more)."""
     try:
         there = moment.astimezone(zone_of(zone))
-    except cron.CronError:
+    except (cron.CronError, OverflowError):
         there = moment.astimezone(UTC)
     return f"{there:%a %Y-%m-%d %H:%M %Z}"

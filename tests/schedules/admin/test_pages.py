@@ -69,6 +69,26 @@ def test_one_that_is_off_or_broken_promises_nothing(ada: Belongings, nightly: Sc
     assert "it cannot run as it is" in text
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"cron_expression": "x" * 200}, {"cron_expression": ""}, {"timezone": "\x01<b>"}, {"flags": ["x"]},
+        {"flags": {"format": {"a": 1}, "tables": 7}}, {"flags": "x"}, {"overlap": "what"},
+        {"timezone": "Asia/Tokyo", "next_run_at": "9999-12-31T23:59:59Z"},
+    ],
+)  # fmt: skip
+def test_whatever_was_written_into_a_row_by_hand_its_pages_open(
+    ada: Belongings, nightly: Schedule, column: dict[str, Any]
+) -> None:
+    Schedule.objects.update(**column)
+    for broken in (None, "It cannot be read."):
+        Schedule.objects.update(broken=broken)
+        for url in (LIST, "/admin/", *(step_of(nightly, step) for step in ("change", "edit", "delete"))):
+            assert ada.client.get(url).status_code == 200, url
+    for step in ("enable", "run", "clone"):
+        assert ada.client.post(step_of(nightly, step)).status_code == 302, step
+
+
 def test_trouble_is_shown_with_its_reason(ada: Belongings) -> None:
     far = storage_of(ada, "far")
     made = planned(
