@@ -17,7 +17,7 @@ from jobs.models import QueuedJob
 from schedules import services, sql
 from schedules import tick as ticking
 from schedules.firing import Verdict
-from schedules.models import Schedule
+from schedules.models import Schedule, SkippedSlot
 from schedules.tick import tick
 from tests.schedules.conftest import MakeSchedule, ago, clock, fresh, next_of
 from tests.waiting import until
@@ -119,6 +119,15 @@ def test_row_that_somebody_is_saving_waits_and_the_others_fire(
 
     assert QueuedJob.objects.get().schedule_id == other.id
     assert tick() == 1
+
+
+def test_row_that_something_is_just_tied_to_fires(make_schedule: MakeSchedule, aside: Aside) -> None:
+    schedule = make_schedule(next_run_at=ago(seconds=20))
+
+    with transaction.atomic():
+        SkippedSlot.objects.create(schedule=schedule, slot=ago(hours=1), reason="…")
+        connection.check_constraints()
+        assert aside(tick).result(30) == 1
 
 
 @pytest.mark.parametrize("change", [{"name": "renamed"}, {"timezone": "Asia/Tokyo"}, {"skip_missed": True}])
