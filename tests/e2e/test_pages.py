@@ -20,6 +20,7 @@ from schedules.retention import Policy
 from schedules.services import create as create_schedule
 from tests.admin.conftest import Belongings, stored_backup
 from tests.e2e.conftest import OpenPage, Site
+from tests.workers import database_url
 
 NAME = "a_rather_long_name_of_a_database_in_production_" + "x" * 50
 ERROR = "pg_dump: error: " + "something_without_any_space_in_it_" * 8
@@ -53,6 +54,7 @@ def full_instance(site: Site, tmp_path: Path) -> Belongings:
         RestoreJob.objects.create(database=database, database_name=NAME, backup=backup, **written)
         MigrationJob.objects.create(source_database_name=NAME, target_database_name=NAME, **written)
     scheduled(root, database, storage, backup)
+    watched(database, register(root, "reachable", database_url(), by=root))
     WorkerProcess.objects.create(name="host:1:" + "f" * 60, host="host", pid=1, role="backup", concurrency=5)
     waiting = root.queuedjob_set.get(pk=job)
     return Belongings(root, None, database, storage, backup, waiting)  # type: ignore[arg-type]
@@ -82,6 +84,19 @@ def scheduled(root: User, database: Database, storage: Storage, backup: BackupJo
     Schedule.objects.filter(pk=made.pk).update(retention_error=ERROR, next_run_at=backup.started_at)
 
 
+def watched(database: Database, reachable: Database) -> None:
+    """What looks at a server have found, and something of everything else that its page tells."""
+    seen = {
+        "found": 4,
+        "new": [NAME],
+        "vanished": [[NAME, "z" * 63]],
+        "left": ["z" * 63],
+        "problems": [ERROR],
+    }
+    for row in (database, reachable):
+        Database.objects.filter(pk=row.pk).update(watch=True, watched=seen, watched_at=row.created_at)
+
+
 def urls_of(full: Belongings) -> dict[str, str]:
     jobs, failed = "/admin/jobs", BackupJob.objects.get(status="failed")
     running = BackupJob.objects.get(status="running")
@@ -93,6 +108,7 @@ def urls_of(full: Belongings) -> dict[str, str]:
         "home": "/admin/",
         "databases": f"{jobs}/database/",
         "database": f"{database}/change/",
+        "discover": f"{jobs}/database/{Database.objects.get(name='reachable').pk}/discover/",
         "database-add": f"{jobs}/database/add/",
         "database-delete": f"{database}/delete/",
         "backup-now": f"{database}/backup/",
