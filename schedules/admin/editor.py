@@ -18,7 +18,7 @@ from schedules.admin.pages import DETAIL, REFUSALS, page
 from schedules.admin.parts import BLANK, Maker, Parts, initial_of, typed
 from schedules.admin.previewing import preview_of
 from schedules.admin.rows import rearranged
-from schedules.admin.timing import Reading
+from schedules.admin.timing import Reading, local
 from schedules.cron import CronError
 from schedules.models import Schedule
 from schedules.zones import zone_names
@@ -61,7 +61,7 @@ class Editor:
         except REFUSALS as error:
             parts.name.add_error(None, str(error))
         else:
-            messages.success(self.request, f"The schedule {saved.name} is saved.")
+            messages.success(self.request, f"The schedule {saved.name} is saved. {_promise(saved)}")
             return redirect(DETAIL, saved.pk)
         return self._show(parts)
 
@@ -119,3 +119,9 @@ class Editor:
     def _reading(self, parts: Parts) -> Reading | None:
         """Of what the page begins with or was sent; None where that says no time."""
         return parts.timing.judged().reading()
+
+
+def _promise(saved: Schedule) -> str:
+    if not saved.enabled or saved.next_run_at is None:
+        return "It is off."
+    return f"It runs next on {local(saved.next_run_at, saved.timezone)}."

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -191,8 +192,13 @@ def test_the_same_for_another_database(ada: Belongings) -> None:
     assert plan_of(again) == Plan(**vars(plan_of(made)) | {"name": "again"})
 
 
+def test_saving_says_when_it_runs_next(ada: Belongings) -> None:
+    text = ada.client.post(ADD, new(ada, timezone="Asia/Tokyo"), follow=True).content.decode()
+    assert re.search(r"The schedule mine is saved. It runs next on \w{3} [\d-]+ 03:30 JST\.", text)
+
+
 def test_off_from_the_start(ada: Belongings) -> None:
-    ada.client.post(ADD, new(ada, enabled=None))
+    assert "It is off." in ada.client.post(ADD, new(ada, enabled=None), follow=True).content.decode()
     assert (only().enabled, only().next_run_at) == (False, None)
 
 

@@ -118,6 +118,9 @@ def test_a_clone_is_the_same_under_another_name_and_off(ada: Belongings, nightly
         ("?health=failing", ["nightly"]),
         ("?health=broken", ["hourly"]),
         ("?health=lagging", []),
+        ("?health=overdue", ["nightly"]),
+        ("?health=what", ["nightly", "hourly"]),
+        ("?_facets=True", ["nightly", "hourly"]),
     ],
 )
 def test_the_list_is_searched_and_filtered(
@@ -125,6 +128,7 @@ def test_the_list_is_searched_and_filtered(
 ) -> None:
     hourly = planned(ada, "hourly", cron_expression="0 * * * *", enabled=False)
     Schedule.objects.filter(pk=hourly.pk).update(broken="by hand")
+    Schedule.objects.filter(pk=nightly.pk).update(next_run_at=timezone.now() - timedelta(hours=1))
     failed_run(nightly)
     rows = ada.client.get(f"{LIST}{query}").context["cl"].result_list
     assert sorted(row.name for row in rows) == sorted(found)
