@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob, Storage
-from jobs.models.storage import CopyState
+from jobs.processors import copies
 from jobs.services import NotFound, record
 from jobs.storage.base import Store, StoreError
 from jobs.stores import store_for, usable_by
@@ -18,12 +18,23 @@ from jobs.stores import store_for, usable_by
 PATIENCE_SECONDS = 5.0  # with a store that is away: somebody waits, and holds a thread of the site
 
 
-def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
-    """The copy to read from, the oldest good one. Raises `NotFound`."""
-    copy = backup.copies.filter(state=CopyState.GOOD).select_related("storage").order_by("created_at").first()
-    if copy is None:
+def good_copies(backup: BackupJob) -> list[BackupCopy]:
+    """The one to read from in front, the others to fall back on. Raises `NotFound` when there is none."""
+    found = copies.good(backup)
+    if not found:
         raise NotFound(f"Backup {backup.id} has no stored copy.")
-    return store_for(copy.storage, retry_seconds=PATIENCE_SECONDS), copy
+    return found
+
+
+def opened(copy: BackupCopy) -> Store:
+    """Raises `CannotDecrypt`."""
+    return store_for(copy.storage, retry_seconds=PATIENCE_SECONDS)
+
+
+def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
+    """The copy to read from. Raises `NotFound`, `CannotDecrypt`."""
+    copy = good_copies(backup)[0]
+    return opened(copy), copy
 
 
 def probe_storage(storage: Storage, *, by: User) -> dict[str, Any]:

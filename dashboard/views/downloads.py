@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -15,12 +16,14 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
 from dashboard import ranges
-from jobs.artifacts import first_good_copy
+from jobs.artifacts import good_copies, opened
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, BackupJob
 from jobs.services import NotFound, visible_to
 from jobs.storage.base import ObjectMissing, Store, StoreError
 from jobs.storage.keys import safe_name
+
+log = logging.getLogger(__name__)
 
 
 @require_safe
@@ -33,8 +36,7 @@ def download(request: HttpRequest, backup_id: UUID) -> HttpResponseBase:
     if backup is None:
         raise Http404(f"There is no backup {backup_id}.")
     try:
-        store, copy = first_good_copy(backup)
-        response = _answer(request, backup, store, copy)
+        response = _from_any_copy(request, backup)
     except NotFound as error:
         raise Http404(str(error)) from error
     except (StoreError, CannotDecrypt) as error:
@@ -42,6 +44,17 @@ def download(request: HttpRequest, backup_id: UUID) -> HttpResponseBase:
         return render(request, "unavailable.html", {"reason": str(error)}, status=404 if gone else 503)
     patch_cache_control(response, private=True, no_cache=True)
     return response
+
+
+def _from_any_copy(request: HttpRequest, backup: BackupJob) -> HttpResponseBase:
+    """From the first copy that delivers. Raises `NotFound`, and the error of the last one."""
+    found = good_copies(backup)
+    for copy in found[:-1]:
+        try:
+            return _answer(request, backup, opened(copy), copy)
+        except (StoreError, CannotDecrypt) as error:
+            log.warning("the copy in %s is passed over: %s", copy.storage.name, error)
+    return _answer(request, backup, opened(found[-1]), found[-1])
 
 
 def _answer(request: HttpRequest, backup: BackupJob, store: Store, copy: BackupCopy) -> HttpResponseBase:

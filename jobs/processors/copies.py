@@ -66,6 +66,12 @@ def good(backup: BackupJob) -> list[BackupCopy]:
     return sorted(rows, key=lambda copy: copy.storage.kind != StorageKind.FOLDER)
 
 
+def troubles(backup: BackupJob) -> list[str]:
+    """Why those of its copies that failed cannot be read."""
+    rows = backup.copies.filter(state=CopyState.FAILED, error__isnull=False).order_by("created_at")
+    return [copy.error or "" for copy in rows]
+
+
 def mark_damaged(copy_id: UUID, error: str) -> None:
     """Nobody reads from it any more. It is looked at again soon (`jobs.copying`): found whole after all it is
     good again, and where there is another good copy it is made anew."""

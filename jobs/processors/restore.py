@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from jobs.pgtools.archive.contents import Contents
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
 from jobs.pgtools.restore_flags import RestoreFlags, mode_problems
+from jobs.processors import copies
 from jobs.processors import stored as artifacts
 from jobs.processors.at_target import properties
 from jobs.processors.at_target.again import committed_before, require_repeatable
@@ -31,8 +33,9 @@ from jobs.processors.load import Load
 from jobs.processors.payload import aim_in, uuid_in
 from jobs.processors.progress import reporting
 from jobs.processors.staging import stage
-from jobs.processors.stored import Checked, Stored
+from jobs.processors.stored import Changed, Checked, Stored
 from jobs.queue.rows import Job
+from jobs.storage.base import StoreError
 from jobs.storage.local import LocalStore
 from jobs.targets import conninfo_for
 
@@ -49,11 +52,12 @@ class Order:
     upload: Upload | None
     row: RestoreJob
 
-    def open(self) -> Stored:
+    def open(self) -> list[Stored]:
+        """What to restore from: one, and others to fall back on."""
         if self.backup is not None:
-            return artifacts.of_backup(self.backup)
+            return artifacts.all_of(self.backup)
         assert self.upload is not None  # noqa: S101  _order sees to it
-        return artifacts.of_upload(self.upload)
+        return [artifacts.of_upload(self.upload)]
 
 
 class RestoreProcessor:
@@ -77,9 +81,10 @@ class RestoreProcessor:
 @contextmanager
 def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control) -> Iterator[Outcome]:
     with untouched(order.row, control):
-        stored = control.patiently(order.open)
-        contents = control.interruptibly(partial(stored.contents, stop=control.stopped))
+        found = control.patiently(order.open)
+        contents, found, passed_over = _readable(found, control)
         control.check()
+    stored = found[0]
     wanted = wanted_of(stored, contents, order.flags, order.mode)
     seen = examine(hold, wanted, folder, control)
     earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
@@ -89,7 +94,7 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
     require_repeatable(order.row, contents, seen.facts, seen.flags, seen.plan)
     prepare(hold, seen, wanted, folder)
     load = Load(contents, seen.flags, order.mode, seen.plan, hold, control, stored.size)
-    load.warnings = seen.warnings
+    load.warnings = seen.warnings + passed_over
     load.list_file = seen.list_file
     wish = Wish(
         order.mode,
@@ -102,7 +107,7 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
     )
     with reporting(job, control, load.snapshot):
         with untouched(order.row, control):
-            fill = _ready(stored, load, folder, control)
+            fill = _ready(found, load, folder, control)
         with written(job, hold, wish, load, fill, control) as outcome:
             yield outcome
 
@@ -119,23 +124,80 @@ def wanted_of(stored: Stored, contents: Contents, flags: RestoreFlags, mode: str
     )
 
 
-def _ready(stored: Stored, load: Load, folder: Path, control: Control) -> Fill:
+def _readable(found: list[Stored], control: Control) -> tuple[Contents, list[Stored], list[str]]:
+    """What is in it, that copy and those after it, and a warning if it is not the first one."""
+
+    def look() -> tuple[int, Contents]:
+        stop = control.stopped
+        return artifacts.first_that_serves(found, lambda stored: stored.contents(stop=stop), stop=stop)
+
+    place, contents = control.interruptibly(look)
+    names = ", ".join(stored.store.name for stored in found[:place])
+    warning = f"Restored from {found[place].store.name}: the copy in {names} cannot be read."
+    return contents, found[place:], [warning] if place else []
+
+
+def _ready(found: list[Stored], load: Load, folder: Path, control: Control) -> Fill:
     """Staged now, so that the target is touched only once all of the artifact is known to be whole; or to be
     streamed, and compared with the record before the commit or the swap."""
-    checked = Checked(stored, control.stopped)
     if not load.plan.staged:
+        checked = Checked(found[0], control.stopped)
+
+        def whole() -> None:
+            with _marking(found[0], control):
+                checked.require_whole()
 
         def stream(place: Landing) -> None:
             chunks = decompressed(load.counted(checked), load.contents.codec)
-            load.from_stream(place.conninfo, chunks, checked.require_whole)
+            load.from_stream(place.conninfo, chunks, whole)
 
         return stream
-    path = stage(stored, load, folder, checked)
+    path = _staged(found, load, folder, control)
 
     def restore(place: Landing) -> None:
         load.from_staged(place.conninfo, path)
 
     return restore
+
+
+def _staged(found: list[Stored], load: Load, folder: Path, control: Control) -> Path:
+    """From the first copy that is whole."""
+    for number, stored in enumerate(found):
+        place = folder / f"copy-{number}"
+        place.mkdir()
+        try:
+            with _marking(stored, control):
+                path = stage(stored, load, place, Checked(stored, control.stopped))
+        except (StoreError, PgToolsError) as error:
+            control.check()
+            if number == len(found) - 1:
+                raise
+            load.warnings.append(f"Another copy was taken: {error}")
+            load.restart_counting()
+            shutil.rmtree(place)
+        else:
+            if number:
+                _require_same(stored, load, control)
+            return path
+    raise JobFailed("There is nothing to restore from.")
+
+
+def _require_same(stored: Stored, load: Load, control: Control) -> None:
+    """What was planned went by what another copy said."""
+    if stored.contents(stop=control.stopped) != load.contents:
+        raise JobFailed("A copy of the backup is damaged; another one is whole. Run the restore again.")
+
+
+@contextmanager
+def _marking(stored: Stored, control: Control) -> Iterator[None]:
+    """Nobody is to rely on a copy that turned out to be damaged."""
+    try:
+        yield
+    except Changed as error:
+        copy, said = stored.copy, str(error)
+        if copy is not None:
+            control.patiently(lambda: copies.mark_damaged(copy.id, said))
+        raise
 
 
 def _major(manifest: dict[str, Any]) -> int | None:

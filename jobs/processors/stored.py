@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jobs.crypto import CannotDecrypt
-from jobs.models import BackupJob, Upload
+from jobs.models import BackupCopy, BackupJob, Upload
 from jobs.models.storage import CopyState
 from jobs.pgtools.archive.contents import Contents, inspect
+from jobs.pgtools.errors import PgToolsError
+from jobs.processors import copies
 from jobs.processors.base import JobFailed
 from jobs.storage.base import Stop, Store, StoreError, never
 from jobs.storage.keys import globals_key
 from jobs.stores import store_for
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
 
 
 class Changed(StoreError):
@@ -32,6 +39,16 @@ class Stored:
     sha256: str
     manifest: dict[str, Any]
     has_globals: bool = False
+    copy: BackupCopy | None = None  # None: an upload
+
+    def require_size(self) -> None:
+        """Raises `Changed` without reading it, `StoreError` when it cannot be looked at."""
+        size = self.store.stat(self.key).size
+        if size != self.size:
+            raise Changed(
+                f"{self.store.name}, {self.key}: {size} bytes lie there, {self.size} were stored. The "
+                "object was changed or cut short; do not rely on it."
+            )
 
     def read(self, start: int = 0, *, stop: Stop = never) -> Iterator[bytes]:
         return self.store.read(self.key, start, stop=stop)
@@ -117,28 +134,66 @@ class Checked:
             )
 
 
-def of_backup(backup: BackupJob, *, retry_seconds: float | None = None) -> Stored:
-    """The first of its good copies that is there. Raises `StoreError` of the last one tried, `JobFailed`."""
-    trouble: Exception | None = None
-    for copy in backup.copies.filter(state=CopyState.GOOD).select_related("storage").order_by("created_at"):
+def all_of(backup: BackupJob, *, retry_seconds: float | None = None) -> list[Stored]:
+    """Its good copies, the one to be read in front, the others to fall back on. Raises `JobFailed` when there
+    is none. Asks the database only."""
+    found, trouble = [], None
+    for copy in copies.good(backup):
         try:
             store = store_for(copy.storage, retry_seconds=retry_seconds)
-            found = Stored(
-                store,
-                copy.storage_key,
-                copy.size or 0,
-                copy.sha256 or "",
-                backup.manifest or {},
-                copy.has_globals,
-            )
-            _require_size(found)
-        except (StoreError, CannotDecrypt) as error:
+        except CannotDecrypt as error:
             trouble = error
         else:
-            return found
-    if trouble is not None:
+            found.append(
+                Stored(
+                    store,
+                    copy.storage_key,
+                    copy.size or 0,
+                    copy.sha256 or "",
+                    backup.manifest or {},
+                    copy.has_globals,
+                    copy,
+                )
+            )
+    if trouble is not None and not found:
         raise JobFailed(f"No copy of the backup {backup.id} can be read: {trouble}") from trouble
-    raise JobFailed(f"The backup {backup.id} of {backup.database_name!r} has no stored copy (any more).")
+    if not found:
+        raise JobFailed(
+            f"The backup {backup.id} of {backup.database_name!r} has no stored copy (any more)."
+            + "".join(f" {error}" for error in copies.troubles(backup))
+        )
+    return found
+
+
+def first_that_serves(
+    found: Sequence[Stored], use: Callable[[Stored], Result], *, stop: Stop = never
+) -> tuple[int, Result]:
+    """The result of `use(copy)` with the first of the copies that can be read, and its place among them.
+    Raises the error of the last one, and any as soon as `stop()` is true: `JobFailed` when it is not there,
+    `StoreError`, `PgToolsError`."""
+    for place, stored in enumerate(found):
+        try:
+            _look_at(stored)
+            return place, use(stored)
+        except (JobFailed, StoreError, PgToolsError) as error:
+            if stop() or place == len(found) - 1:
+                raise
+            log.warning("%s is passed over: %s", stored.key, error)
+    raise JobFailed("There is nothing to restore from.")
+
+
+def _look_at(stored: Stored) -> None:
+    try:
+        stored.require_size()
+    except StoreError as error:
+        if stored.copy is None:
+            raise
+        raise JobFailed(f"No copy of the backup {stored.copy.backup_id} can be read: {error}") from error
+
+
+def of_backup(backup: BackupJob, *, retry_seconds: float | None = None) -> Stored:
+    """The first of its good copies that is there. Raises `JobFailed`."""
+    return first_that_serves(all_of(backup, retry_seconds=retry_seconds), lambda stored: stored)[1]
 
 
 def of_upload(upload: Upload, *, retry_seconds: float | None = None) -> Stored:
@@ -149,14 +204,5 @@ def of_upload(upload: Upload, *, retry_seconds: float | None = None) -> Stored:
     except CannotDecrypt as error:
         raise JobFailed(str(error)) from error
     found = Stored(store, upload.storage_key, upload.size or 0, upload.sha256 or "", {})
-    _require_size(found)
+    found.require_size()
     return found
-
-
-def _require_size(stored: Stored) -> None:
-    size = stored.store.stat(stored.key).size
-    if size != stored.size:
-        raise Changed(
-            f"{stored.store.name}, {stored.key}: {size} bytes lie there, {stored.size} were stored. The "
-            "object was changed or cut short; do not rely on it."
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -75,8 +76,8 @@ def check_restore(order: RestoreOrder, *, by: User) -> Check:
         raise ServiceError("Choose what to restore: a backup or an uploaded file.")
     flags = RestoreFlags.from_dict(order.flags)
     with awaited(by, "The check") as control, ExitStack() as stack:
-        stored = _opened(source, by)
-        wanted = wanted_of(stored, stored.contents(stop=control.stopped), flags, order.mode)
+        stored, contents = _opened(source, by, control.stopped)
+        wanted = wanted_of(stored, contents, flags, order.mode)
         found = _check(conninfo_for(order.database), order.target_name, wanted, stack)
     return _with_those_ahead(found, order.database, order.target_name)
 
@@ -111,7 +112,7 @@ def check_migration(order: MigrationOrder, *, by: User) -> Check:
 def contents_of(source: BackupJob | Upload, *, by: User, stop: Stop = never) -> Contents:
     """What is in it; of a compressed tar that may take reading it to its end. Raises `NotFound`,
     `ServiceError`, `PgToolsError`, `StoreError`, as soon as `stop()` is true too."""
-    return _opened(source, by).contents(stop=stop)
+    return _opened(source, by, stop)[1]
 
 
 def suggested_mode(facts: TargetFacts) -> str:
@@ -177,11 +178,16 @@ def _pipe(
     return Pipe(replace(source, toolset=tools), flags, staged, folder, APPLICATION, control)
 
 
-def _opened(source: BackupJob | Upload, by: User) -> Stored:
+def _opened(source: BackupJob | Upload, by: User, stop: Stop) -> tuple[Stored, Contents]:
+    """The first copy that can be read, and what is in it."""
     require_visible(source, by)
     try:
         if isinstance(source, BackupJob):
-            return artifacts.of_backup(source, retry_seconds=PATIENCE_SECONDS)
-        return artifacts.of_upload(source, retry_seconds=PATIENCE_SECONDS)
+            found = artifacts.all_of(source, retry_seconds=PATIENCE_SECONDS)
+        else:
+            found = [artifacts.of_upload(source, retry_seconds=PATIENCE_SECONDS)]
+        look = partial(Stored.contents, stop=stop)
+        place, contents = artifacts.first_that_serves(found, look, stop=stop)
     except JobFailed as error:
         raise ServiceError(str(error)) from error
+    return found[place], contents
