@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from jobs.databases import register
 from schedules.models import Schedule
-from tests.e2e.conftest import OpenPage
+from tests.e2e.conftest import OpenPage, Site
 
 PASSWORD = "a-long-passphrase"
 
@@ -16,17 +16,21 @@ PASSWORD = "a-long-passphrase"
 @pytest.fixture
 def page(open_page: OpenPage) -> Page:
     """A new schedule, as ada sees it in New York."""
-    ada = User.objects.create_user("ada", password=PASSWORD, is_staff=True)
-    register(ada, "shop", "postgresql://app:secret@db.example.com/shop", by=ada)
     opened = open_page(390, "dark")
     session = opened.context.new_cdp_session(opened)
     session.send("Emulation.setTimezoneOverride", {"timezoneId": "America/New_York"})
-    opened.goto("/admin/schedules/schedule/add/")
-    opened.get_by_label("Username:").fill("ada")
-    opened.get_by_label("Password:").fill(PASSWORD)
-    opened.get_by_role("button", name="Log in").click()
-    opened.wait_for_url("**/schedule/add/")
+    open_form(opened)
     return opened
+
+
+def open_form(page: Page) -> None:
+    ada = User.objects.create_user("ada", password=PASSWORD, is_staff=True)
+    register(ada, "shop", "postgresql://app:secret@db.example.com/shop", by=ada)
+    page.goto("/admin/schedules/schedule/add/")
+    page.get_by_label("Username:").fill("ada")
+    page.get_by_label("Password:").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/schedule/add/")
 
 
 def test_a_schedule_is_read_as_it_is_typed(page: Page) -> None:
@@ -84,3 +88,24 @@ def test_storages_and_the_preview_and_the_switch(page: Page) -> None:
     switch.press("Enter")
     expect(page.get_by_role("switch", name="nightly is enabled")).not_to_be_checked()
     assert Schedule.objects.get().enabled is False
+
+
+def test_without_a_script_buttons_do_the_same(chromium: Browser, site: Site) -> None:
+    context = chromium.new_context(base_url=site.url, java_script_enabled=False)
+    page = context.new_page()
+    open_form(page)
+    page.get_by_role("radio", name="Monthly").check()
+    expect(page.get_by_label("Cron expression")).to_be_hidden()
+    page.get_by_label("Day of the month").fill("31")
+    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator(".reading code")).to_have_text("30 3 31 * *")
+    page.get_by_role("button", name="Add a storage").click()
+    page.get_by_role("button", name="What would be deleted now?").click()
+    expect(page.locator(".preview")).to_contain_text("Nothing would be deleted now.")
+    page.get_by_label("Database", exact=True).select_option(label="shop")
+    page.get_by_label("Name", exact=True).fill("monthly")
+    page.get_by_label("Name", exact=True).press("Enter")
+    expect(page.get_by_text("The schedule monthly is saved.")).to_be_visible()
+    assert Schedule.objects.get().cron_expression == "30 3 31 * *"
+    context.close()
