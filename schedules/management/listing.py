@@ -34,21 +34,23 @@ def when(schedule: Schedule) -> str:
 
 
 def state(schedule: Schedule, found: Health) -> str:
-    """How it does, the worst first."""
-    if not schedule.enabled:
-        return "disabled"
-    if found.broken:
-        return "broken"
-    problems = [
-        "overdue" if found.overdue else "",
-        f"failed {found.failures}x" if found.failures else "",
-        f"copies lag: {found.copies_lagging}" if found.copies_lagging else "",
-    ]
-    if any(problems):
-        return ", ".join(filter(None, problems))
+    """How it does, in the words of the pages' badges: everything that is wrong, the worst first."""
+    copies = "1 copy" if found.copies_lagging == 1 else f"{found.copies_lagging} copies"
+    problems = (
+        (found.broken, "broken"),
+        (found.overdue, "overdue"),
+        (found.failures == 1, "last run failed"),
+        (found.failures > 1, f"failing: {found.failures} times"),
+        (found.copies_lagging, f"{copies} lagging"),
+        (schedule.retention_error, "retention failing"),
+    )
+    if wrong := [words for is_so, words in problems if is_so]:
+        return ", ".join(wrong)
     if found.running:
         return "running"
-    return "healthy" if found.last_success else "never ran"
+    if not schedule.enabled:
+        return "off"
+    return "healthy" if found.last_success else "no backup yet"
 
 
 def cells(schedule: Schedule, found: Health) -> tuple[str, ...]:

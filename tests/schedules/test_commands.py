@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,6 +15,8 @@ from jobs import databases
 from jobs.models import BackupJob, Database, QueuedJob, Storage
 from jobs.stores import default_storage
 from schedules import cron, services
+from schedules.health import Health
+from schedules.management import listing
 from schedules.models import Schedule
 from schedules.retention import Policy
 from schedules.services import Plan, Target
@@ -27,6 +30,7 @@ __all__ = ["call", "manage", "shop", "url"]
 
 pytestmark = pytest.mark.django_db
 
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 AT_NIGHT = in_words("30 2 * * *")
 ADD = ("add_schedule", "nightly", "--database", "shop", "--cron", "30 2 * * *")
 
@@ -74,7 +78,7 @@ def test_json_tells_the_next_run_and_nothing_else(call: Call, shop: str) -> None
     assert told["id"] == str(schedule.id)
     assert (told["name"], told["database"], told["keep"]) == ("nightly", "shop", {"last": 7})
     assert told["next_run_at"] == schedule.next_run_at.isoformat()
-    assert (told["state"], told["last_success"], told["broken"]) == ("never ran", None, None)
+    assert (told["state"], told["last_success"], told["broken"]) == ("no backup yet", None, None)
 
 
 def test_what_may_not_be_meant_is_remarked(call: Call, shop: str) -> None:
@@ -134,7 +138,7 @@ def several(database: Database, user: User) -> list[Schedule]:
 
 def test_list_says_how_each_does(call: Call, several: list[Schedule], user: User) -> None:
     broken, failing, fine, _ = several
-    Schedule.objects.filter(id=broken.id).update(cron_expression="nonsense", next_run_at=ago(minutes=1))
+    Schedule.objects.filter(id=broken.id).update(cron_expression="nonsense", next_run_at=ago(minutes=9))
     tick()
     for schedule, status in ((failing, "failed"), (fine, "completed")):
         BackupJob.objects.create(
@@ -146,10 +150,33 @@ def test_list_says_how_each_does(call: Call, several: list[Schedule], user: User
 
     lines = said.out.splitlines()
     assert [lines[n].split()[0] for n in (0, 1, 3, 4, 5)] == ["NAME", "broken", "failing", "fine", "off"]
-    assert [lines[n].split()[-1] for n in (1, 3, 4, 5)] == ["broken", "1x", "healthy", "disabled"]
+    assert [lines[n].split()[-1] for n in (1, 3, 4, 5)] == ["overdue", "failed", "healthy", "off"]
+    assert lines[1].endswith("broken, overdue")
     assert "fields" in lines[2]
     assert f"{AT_NIGHT} (Europe/Berlin)" in lines[4]
     assert f"{cron.next_run('30 2 * * *', 'Europe/Berlin', clock()):%Y-%m-%d %H:%M}" in lines[4]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"failures": 2, "copies_lagging": 1}, "failing: 2 times, 1 copy lagging"),
+        ({"copies_lagging": 3}, "3 copies lagging"),
+        ({"running": True}, "running"),
+        ({"last_success": NOON}, "healthy"),
+        ({}, "no backup yet"),
+    ],
+)
+def test_health_in_words(columns: dict[str, Any], words: str) -> None:
+    found = Health(None, None, 0, "", None, False, False, 0, None)
+
+    assert listing.state(Schedule(), replace(found, **columns)) == words
+
+
+def test_retention_that_fails_is_told() -> None:
+    found = Health(NOON, None, 0, "", None, False, False, 0, None)
+
+    assert listing.state(Schedule(retention_error="The store refuses."), found) == "retention failing"
 
 
 def test_list_as_json_has_one_object_a_line(call: Call, several: list[Schedule]) -> None:
