@@ -122,7 +122,7 @@ def test_a_backup_tells_its_schedule_and_slot(ada: Belongings, nightly: Schedule
     assert "2026-01-02 02:30 CET" in text
     assert "late" in text
     by_hand = run_of(nightly, ada)
-    assert "run by hand" in page(ada, f"/admin/jobs/backupjob/{by_hand.pk}/change/")
+    assert "by “Run now”" in page(ada, f"/admin/jobs/backupjob/{by_hand.pk}/change/")
     assert "<dt>Schedule</dt>" not in page(ada, f"/admin/jobs/backupjob/{ada.backup.pk}/change/")
 
 
