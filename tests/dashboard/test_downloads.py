@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from jobs.models import BackupCopy, BackupJob, Storage
+from jobs.storage.local import LocalStore
 from tests.admin.conftest import CONTENT, Belongings
 
 MEGABYTE = 1024 * 1024
@@ -113,3 +114,28 @@ def test_memory_stays_flat(ada: Belongings) -> None:
     tracemalloc.stop()
     assert received == size
     assert peak < 8 * MEGABYTE
+
+
+@pytest.mark.parametrize("trouble", ["gone", "cut short", "unreadable"])
+def test_the_next_good_copy_is_sent_when_the_first_does_not_deliver(
+    ada: Belongings, tmp_path: Path, trouble: str
+) -> None:
+    other = Storage.objects.create(user=ada.user, name="other", kind="folder", folder=str(tmp_path / "other"))
+    first = ada.copy
+    LocalStore(other.folder).prepare()
+    LocalStore(other.folder).put_bytes("shop/copy.dump", CONTENT)
+    BackupCopy.objects.create(
+        backup=ada.backup, storage=other, storage_key="shop/copy.dump", state="good", is_first=False,
+        size=first.size, sha256=first.sha256,
+    )  # fmt: skip
+    path = Path(ada.storage.folder) / first.storage_key
+    path.chmod(0o600)
+    if trouble == "unreadable":
+        Storage.objects.filter(pk=ada.storage.pk).update(kind="s3", sealed_secret="sealed elsewhere")
+    elif trouble == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(CONTENT[:-1])
+    response = ada.client.get(url_of(ada))
+    assert response.status_code == 200
+    assert body(response) == CONTENT
