@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.utils import Error
 
 from jobs.crypto import CannotDecrypt
@@ -24,6 +24,7 @@ from jobs.services import NotFound, ServiceError, record, visible_to
 from jobs.targets import conninfo_for
 from jobs.waiting import looks
 
+LOCK_KEY = 0x70676272_00000000  # "pgbr", and the account
 MOST_AT_ONCE = 500
 LONGEST_NAME = 100
 COPIED = (
@@ -116,23 +117,42 @@ def register(database: Database, names: Iterable[str], *, by: User) -> list[Data
     wanted = list(dict.fromkeys(names))
     if not 0 < len(wanted) <= MOST_AT_ONCE:
         raise ServiceError(f"Choose 1 to {MOST_AT_ONCE} databases to register at once, not {len(wanted)}.")
-    # Another look at the same server may be registering the same: one after the other, by account.
-    list(User.objects.select_for_update(no_key=True).filter(pk=database.user_id).values_list("pk"))
-    conninfo = conninfo_for(database)
-    known = registered(database.user, conninfo)
-    taken = set(Database.objects.filter(user_id=database.user_id).values_list("name", flat=True))
-    return [_add(database, conninfo, name, taken, by) for name in wanted if name not in known]
+    registrar = Registrar(database, by)
+    made = [registrar.add(name) for name in wanted]
+    return [row for row in made if row is not None]
 
 
-def _add(database: Database, conninfo: Conninfo, name: str, taken: set[str], by: User) -> Database:
-    url = _url(conninfo, name)
-    copied = {column: getattr(database, column) for column in COPIED}
-    row = Database.objects.create(
-        user=database.user, name=free_name(f"{database.name}-{name}", taken), sealed_url=seal(url), **copied
-    )
-    taken.add(row.name)
-    record(by, "add", row, discovered_through=database.name)
-    return row
+class Registrar:
+    """Makes rows for databases of a connection's server, in a transaction of the caller's, until whose end
+    nobody else does for this account: another look at the same server may be about to make the same."""
+
+    def __init__(self, database: Database, by: User) -> None:
+        owner = database.user_id
+        rows("SELECT pg_advisory_xact_lock(%(key)s)", {"key": LOCK_KEY + owner})
+        self._database, self._by = database, by
+        self._conninfo = conninfo_for(database)
+        self._known = registered(database.user, self._conninfo)
+        self._taken = set(Database.objects.filter(user_id=owner).values_list("name", flat=True))
+
+    def add(self, name: str, **detail: Any) -> Database | None:
+        """None: it is registered already. Raises `ServiceError`, `InvalidConninfo`."""
+        if name in self._known:
+            return None
+        of = self._database
+        row = Database(
+            user=of.user,
+            name=free_name(f"{of.name}-{name}", self._taken),
+            sealed_url=seal(_url(self._conninfo, name)),
+            **{column: getattr(of, column) for column in COPIED},
+        )
+        try:
+            with transaction.atomic():
+                row.save(force_insert=True)
+        except IntegrityError as error:
+            raise ServiceError(f"A database called {row.name!r} has just been registered.") from error
+        self._taken.add(row.name)
+        record(self._by, "add", row, discovered_through=of.name, **detail)
+        return row
 
 
 def free_name(wished: str, taken: set[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -17,7 +18,7 @@ from django.db.models.functions import Now
 
 from jobs import discovery, ending
 from jobs.crypto import CannotDecrypt
-from jobs.discovery import Answer, Found, free_name
+from jobs.discovery import Answer, Found, Registrar, free_name
 from jobs.models import Database
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.errors import PgToolsError
@@ -111,8 +112,7 @@ def _compare(database: Database, conninfo: Conninfo, answer: Answer) -> Seen:
     before = {name for name in _last(database).known if isinstance(name, str)}
     free = [one for one in found if one.free and one.name != own and _watched(database, one.name)]
     seen = Seen(found=len(found), left=[one.name for one in free if one.name in before][:MOST_TOLD])
-    for one in [one for one in free if one.name not in before][: discovery.MOST_AT_ONCE]:
-        _register(database, one, seen)
+    _register(database, [one for one in free if one.name not in before][: discovery.MOST_AT_ONCE], seen)
     names = {one.name for one in answer.listed}
     gone = sorted(name for name in known.keys() - names if name != own and _watched(database, name))
     seen.vanished = [[known[name], name] for name in gone][:MOST_TOLD]
@@ -120,16 +120,22 @@ def _compare(database: Database, conninfo: Conninfo, answer: Answer) -> Seen:
     return seen
 
 
-def _register(database: Database, one: Found, seen: Seen) -> None:
-    """With its schedule, or not at all: the next look tries again."""
-    try:
-        with transaction.atomic():
-            for row in discovery.register(database, [one.name], by=database.user):
-                _copy_schedule(database, row, seen)
-                seen.new.append(row.name)
-                seen.known.append(one.name)
-    except TROUBLE as error:
-        seen.problems.append(f"{one.name} could not be registered: {error}")
+@transaction.atomic
+def _register(database: Database, new: Sequence[Found], seen: Seen) -> None:
+    """Each with its schedule, or not at all: the next look tries again."""
+    if not new:
+        return
+    registrar = Registrar(database, by=database.user)
+    for one in new:
+        try:
+            with transaction.atomic():
+                row = registrar.add(one.name, watch=True)
+                if row is not None:
+                    _copy_schedule(database, row, seen)
+                    seen.new.append(row.name)
+                    seen.known.append(one.name)
+        except TROUBLE as error:
+            seen.problems.append(f"{one.name} could not be registered: {error}")
 
 
 def _copy_schedule(database: Database, row: Database, seen: Seen) -> None:

@@ -199,12 +199,12 @@ def test_nothing_is_registered_twice(database: Database, places: Places) -> None
 @pytest.mark.django_db(transaction=True)
 def test_two_at_once_register_it_once(database: Database, places: Places) -> None:
     names = [places.make("a"), places.make("b")]
-    ready = threading.Barrier(3)
+    ready, made = threading.Barrier(3), []
 
     def register() -> None:
         try:
             ready.wait(10)
-            discovery.register(database, names, by=database.user)
+            made.append(len(discovery.register(database, names, by=database.user)))
         finally:
             connections.close_all()
 
@@ -214,6 +214,7 @@ def test_two_at_once_register_it_once(database: Database, places: Places) -> Non
     for thread in threads:
         thread.join()
 
+    assert sorted(made) == [0, 0, 2]
     assert Database.objects.count() == 3
 
 
