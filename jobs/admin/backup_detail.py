@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from jobs import trash
-from jobs.admin import formats
+from jobs.admin import copies, formats
 from jobs.admin.overview import good_backups
 from jobs.admin.restore_source import Source
+from jobs.copying import lonely
 from jobs.models import BackupJob, QueuedJob
 from jobs.pgtools.errors import InvalidFlags
 from jobs.pgtools.flags import DumpFlags
@@ -25,7 +26,8 @@ def context(backup: BackupJob) -> dict[str, Any]:
         "backup": backup,
         "words": words,
         "command": command,
-        "copies": list(backup.copies.all()),
+        "copies": copies.shown(backup),
+        "lonely": lonely(BackupJob.objects.filter(pk=backup.pk)).get(backup.pk),
         "can_download": can_download(backup),
         "looks_inside": Source(backup).has_contents,
         "can_delete": not undeletable([backup]),

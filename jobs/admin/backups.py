@@ -17,7 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from jobs import trash
-from jobs.admin import backup_detail, formats
+from jobs.admin import backup_detail, copies, formats
 from jobs.admin.base import account
 from jobs.admin.browse import browse
 from jobs.admin.filters import DatabaseFilter, DateFilter, ScheduleFilter
@@ -115,6 +115,7 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
             step(self, "pin", self.pin_view),
             step(self, "take-back", self.take_back_view),
             step(self, "delete-for-good", self.destroy_view, post=False),
+            step(self, "copy", self.copy_view),
             step(self, "restore", partial(restore_row, self), post=False),
             step(self, "contents", partial(browse, self), post=False),
             *super().get_urls(),
@@ -133,6 +134,12 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
             messages.error(request, str(error))
         else:
             messages.success(request, "Pinned: retention keeps it." if wanted else "Unpinned.")
+        return redirect(DETAIL, backup.pk)
+
+    def copy_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        """Try to make the copy `copy` now."""
+        backup = self.find(request, object_id)
+        copies.try_one(request, backup)
         return redirect(DETAIL, backup.pk)
 
     def take_back_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
