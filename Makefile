@@ -99,6 +99,7 @@ bench: setup-dev
 	$(PY) -m bench.backup
 	$(PY) -m bench.restore
 	$(PY) -m bench.memory
+	$(PY) -m bench.tick
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
