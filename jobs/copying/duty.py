@@ -14,7 +14,7 @@ from django.db.utils import Error
 from jobs import ending
 from jobs.backoff import pause_after
 from jobs.copying.lease import UNFINISHED, Lease, Lost, briefly, take
-from jobs.copying.sources import PATIENCE_SECONDS, Record, sources
+from jobs.copying.sources import PATIENCE_SECONDS, Record, Source, is_same_place, sources
 from jobs.copying.transfer import Foreign, NoSource, Transfer
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy
@@ -68,6 +68,8 @@ def _ordered(lease: Lease) -> Transfer:
     if copy is None:
         raise Lost
     backup = copy.backup
+    found = sources(backup)
+    _require_another_place(copy, found)
     return Transfer(
         lease,
         store_for(copy.storage, retry_seconds=PATIENCE_SECONDS),
@@ -75,8 +77,18 @@ def _ordered(lease: Lease) -> Transfer:
         copy.upload_token,
         Record(backup.size or 0, backup.sha256 or ""),
         backup.manifest,
-        sources(backup),
+        found,
     )
+
+
+def _require_another_place(copy: BackupCopy, found: list[Source]) -> None:
+    """It would be found there, whole, and taken for a copy: one object that two rows may delete."""
+    for source in found:
+        if source.key == copy.storage_key and is_same_place(source.storage, copy.storage):
+            raise Foreign(
+                f"The storages {copy.storage.name!r} and {source.storage.name!r} are one place, which has "
+                "the backup already. Take one of them out of the schedule, or give it another prefix."
+            )
 
 
 def _good(transfer: Transfer) -> dict[str, object]:

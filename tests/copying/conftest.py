@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from jobs import ending
@@ -19,6 +20,7 @@ from jobs.models import BackupCopy, BackupJob, Database, Storage
 from jobs.processors.manifest import as_bytes
 from jobs.secrets import seal
 from jobs.storage.keys import globals_key, manifest_key, moved_key, object_key
+from jobs.storage.local import LocalStore
 from jobs.stores import default_storage, store_for
 from tests.storage.stores import content
 
@@ -118,3 +120,37 @@ def default_folder() -> str:
 def due(*copies: BackupCopy) -> None:
     """As if their next try, or the end of their lease, had come."""
     BackupCopy.objects.filter(id__in=[copy.id for copy in copies]).update(next_attempt_at=Now())
+
+
+def assert_good(copy: BackupCopy) -> None:
+    copy.refresh_from_db()
+    backup = copy.backup
+    assert (copy.state, copy.error, copy.attempts) == ("good", None, 0)
+    assert (copy.size, copy.sha256) == (backup.size, backup.sha256)
+    assert (copy.claim_id, copy.next_attempt_at, copy.upload_token) == (None, None, "")
+    assert copy.verified_at is not None
+    first = backup.copies.get(is_first=True)
+    for suffix in ("", ".globals.sql", ".json"):
+        assert read(copy, suffix) == read(first, suffix)
+
+
+def failure(copy: BackupCopy, attempts: int = 1) -> str:
+    copy.refresh_from_db()
+    assert (copy.state, copy.attempts, copy.claim_id) == ("failed", attempts, None)
+    assert copy.next_attempt_at is not None
+    assert copy.next_attempt_at > timezone.now()
+    return copy.error or ""
+
+
+def during(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
+    """Do it once, when the first chunk of a source has been read."""
+    honest, done = LocalStore.read, list[bool]()
+
+    def read(self: LocalStore, key: str, *of: Any, **more: Any) -> Iterator[bytes]:
+        for chunk in honest(self, key, *of, **more):
+            yield chunk
+            if not done:
+                done.append(True)
+                act()
+
+    monkeypatch.setattr(LocalStore, "read", read)

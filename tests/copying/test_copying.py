@@ -1,51 +1,28 @@
-"""A copy is whole and verified, or it is not there; why not is written down."""
+"""A copy is whole and verified, or it is not there."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
-from jobs import ending
 from jobs.copying import copy_due
 from jobs.copying.lease import take
 from jobs.models import BackupCopy, BackupJob, Storage
 from jobs.processors import copies
-from jobs.storage.base import StoreError
 from jobs.storage.local import LocalStore
 from jobs.storage.s3 import S3Store
 from jobs.stores import store_for
 from tests.storage.stores import PART, content
 
-from .conftest import GLOBALS, MakeBackup, due, file_of, objects, planned, read
+from .conftest import GLOBALS, MakeBackup, assert_good, due, failure, file_of, objects, planned, read
 
 pytestmark = pytest.mark.django_db
-
-
-def assert_good(copy: BackupCopy) -> None:
-    copy.refresh_from_db()
-    backup = copy.backup
-    assert (copy.state, copy.error, copy.attempts) == ("good", None, 0)
-    assert (copy.size, copy.sha256) == (backup.size, backup.sha256)
-    assert (copy.claim_id, copy.next_attempt_at, copy.upload_token) == (None, None, "")
-    assert copy.verified_at is not None
-    first = backup.copies.get(is_first=True)
-    for suffix in ("", ".globals.sql", ".json"):
-        assert read(copy, suffix) == read(first, suffix)
-
-
-def failure(copy: BackupCopy, attempts: int = 1) -> str:
-    copy.refresh_from_db()
-    assert (copy.state, copy.attempts, copy.claim_id) == ("failed", attempts, None)
-    assert copy.next_attempt_at is not None
-    assert copy.next_attempt_at > timezone.now()
-    return copy.error or ""
 
 
 @pytest.mark.parametrize("size", [1000, 3 * PART])
@@ -130,7 +107,7 @@ def test_what_has_no_end_or_is_in_the_trash_is_not_copied(stored: MakeBackup, na
     assert (copy_due(), Path(nas.folder).exists()) == (0, False)
 
 
-# Sources -----------------------------------------------------------------------------------------
+# Sources ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed"])
@@ -184,7 +161,7 @@ def test_a_single_copy_that_was_damaged_is_good_again_once_it_is_whole(stored: M
     assert read(copy) == whole[1:]  # with nothing better at hand it stays
 
 
-# What lies there already -------------------------------------------------------------------------
+# What lies there already --------------------------------------------------------------------------
 
 
 def test_a_whole_object_that_lies_there_is_taken_as_the_copy(stored: MakeBackup, nas: Storage) -> None:
@@ -216,6 +193,31 @@ def test_a_strangers_object_stays_and_is_named(
     assert_good(copy)
 
 
+@pytest.mark.parametrize("kind", ["folder", "s3"])
+def test_one_place_under_two_names_is_no_second_copy(
+    stored: MakeBackup, first: Storage, nas: Storage, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Or whoever deletes the one would delete the other."""
+    backup = stored()
+    if kind == "s3":
+        bucket = request.getfixturevalue("s3_storage")
+        planned(backup, bucket)
+        assert copy_due() == 1
+        same = {"endpoint": f"{bucket.endpoint}/", "bucket": bucket.bucket, "kind": "s3"}
+        same |= {"access_key_id": bucket.access_key_id, "sealed_secret": bucket.sealed_secret}
+    else:
+        Path(nas.folder).symlink_to(first.folder)
+        same = {}
+    Storage.objects.filter(id=nas.id).update(**same)
+    copy = planned(backup, nas)
+    assert copy_due() == 0
+    assert "are one place" in failure(copy)
+    Storage.objects.filter(id=nas.id).update(prefix="again")
+    BackupCopy.objects.filter(id=copy.id).update(storage_key=f"again/{copy.storage_key}")
+    due(copy)
+    assert copy_due() == 1
+
+
 def test_an_empty_file_is_nobodys(stored: MakeBackup, nas: Storage) -> None:
     """File systems without hard links: the name was taken, then the worker died."""
     copy, store = planned(stored(), nas), store_for(nas)
@@ -223,175 +225,3 @@ def test_an_empty_file_is_nobodys(stored: MakeBackup, nas: Storage) -> None:
     store.put_bytes(copy.storage_key, b"")
     assert copy_due() == 1
     assert_good(copy)
-
-
-# Failures and time -------------------------------------------------------------------------------
-
-
-def test_a_storage_in_trouble_is_not_tried_for_every_copy_and_holds_up_no_other(
-    stored: MakeBackup, nas: Storage, other: Storage
-) -> None:
-    Path(nas.folder).write_text("in the way")
-    backups = [stored() for _ in range(3)]
-    away, fine = [planned(b, nas) for b in backups], [planned(b, other) for b in backups]
-    assert copy_due() == 3
-    for copy in fine:
-        assert_good(copy)
-    rows = [BackupCopy.objects.get(id=copy.id) for copy in away]
-    assert sorted(row.attempts for row in rows) == [0, 0, 1]
-    assert {row.state for row in rows} == {"writing", "failed"}
-    assert all(str(nas.folder) in (row.error or "") for row in rows)
-    assert take() is None
-    Path(nas.folder).unlink()
-    due(*away)
-    assert copy_due() == 3
-    for copy in away:
-        assert_good(copy)
-
-
-def test_it_is_tried_for_ever_but_slowly(stored: MakeBackup, nas: Storage) -> None:
-    Path(nas.folder).write_text("in the way")
-    copy = planned(stored(), nas)
-    pauses = []
-    for attempt in range(1, 9):
-        copy_due()
-        failure(copy, attempt)
-        assert copy.next_attempt_at is not None
-        pauses.append(round((copy.next_attempt_at - timezone.now()).total_seconds(), -1))
-        due(copy)
-    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-
-
-def test_a_defect_is_that_copys_trouble_alone(
-    stored: MakeBackup, nas: Storage, other: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backup, honest = stored(), LocalStore.prepare
-
-    def broken(self: LocalStore) -> None:
-        if "nas" in self.name:
-            raise KeyError("oops")
-        honest(self)
-
-    monkeypatch.setattr(LocalStore, "prepare", broken)
-    copy, fine = planned(backup, nas), planned(backup, other)
-    assert copy_due() == 1
-    assert "A defect in pgbr (KeyError: 'oops')" in failure(copy)
-    assert_good(fine)
-
-
-def test_a_worker_that_ends_gives_the_copy_back_at_once(
-    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = planned(stored(content(5_000_000)), nas)
-    during(monkeypatch, ending.begin)
-    assert copy_due() == 0
-    copy.refresh_from_db()
-    assert (copy.state, copy.claim_id, copy.attempts, objects(nas)) == ("writing", None, 0, set())
-    ending._ending.clear()
-    assert copy_due() == 1
-
-
-# Gone meanwhile ----------------------------------------------------------------------------------
-
-
-def during(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
-    """Do it once, when the first chunk of a source has been read."""
-    honest, done = LocalStore.read, list[bool]()
-
-    def read(self: LocalStore, key: str, *of: Any, **more: Any) -> Iterator[bytes]:
-        for chunk in honest(self, key, *of, **more):
-            yield chunk
-            if not done:
-                done.append(True)
-                act()
-
-    monkeypatch.setattr(LocalStore, "read", read)
-
-
-def gone(how: str, copy: BackupCopy) -> None:
-    if how == "deleted":
-        BackupJob.objects.filter(id=copy.backup_id).delete()
-    elif how == "trashed":
-        BackupJob.objects.filter(id=copy.backup_id).update(trashed_at=timezone.now())
-    else:
-        BackupCopy.objects.filter(id=copy.id).update(state="deleting")
-
-
-@pytest.mark.parametrize("how", ["deleted", "trashed", "being deleted"])
-@pytest.mark.parametrize("late", [False, True])
-def test_a_backup_that_goes_in_the_middle_leaves_no_object(
-    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch, how: str, late: bool
-) -> None:
-    """`late`: when all bytes were sent and the object is there, but not the verdict."""
-    copy = planned(stored(content(3_000_000)), nas)
-    if late:
-        honest = LocalStore.put_bytes
-
-        def put(self: LocalStore, key: str, *of: Any, **more: Any) -> None:
-            honest(self, key, *of, **more)
-            gone(how, copy)
-
-        monkeypatch.setattr(LocalStore, "put_bytes", put)
-    else:
-        during(monkeypatch, lambda: gone(how, copy))
-    assert copy_due() == 0
-    assert objects(nas) == set()
-    assert [path for path in Path(nas.folder).rglob("*") if path.is_file()] == []
-    left = BackupCopy.objects.filter(id=copy.id).values_list("state", flat=True)
-    assert list(left) == (["deleting"] if how == "being deleted" else [])
-
-
-def test_one_that_another_took_over_is_left_to_it(
-    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first one slept past its lease: the second has made the copy when it wakes up."""
-    copy = planned(stored(content(3_000_000)), nas)
-    taken = []
-
-    def overtake() -> None:
-        due(copy)
-        taken.append(copy_due())
-
-    during(monkeypatch, overtake)
-    assert copy_due() == 0
-    assert taken == [1]
-    assert_good(copy)
-    assert len(objects(nas)) == 3
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_many_copiers_each_copy_is_made_once(stored: MakeBackup, nas: Storage, other: Storage) -> None:
-    rows = [planned(backup, storage) for backup in (stored(), stored()) for storage in (nas, other)]
-    made: list[int] = []
-
-    def copier() -> None:
-        made.append(copy_due())
-        connections.close_all()
-
-    threads = [threading.Thread(target=copier) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(made) == 4
-    for copy in rows:
-        assert_good(copy)
-
-
-def test_a_store_error_while_clearing_away_keeps_the_row(
-    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = planned(stored(), nas)
-    honest = LocalStore.put_bytes
-
-    def put(self: LocalStore, key: str, *of: Any, **more: Any) -> None:
-        honest(self, key, *of, **more)
-        gone("trashed", copy)
-
-    def refuse(self: LocalStore, key: str) -> None:
-        raise StoreError("read-only by now")
-
-    monkeypatch.setattr(LocalStore, "put_bytes", put)
-    monkeypatch.setattr(LocalStore, "delete", refuse)
-    assert copy_due() == 0
-    assert BackupCopy.objects.filter(id=copy.id).exists()  # whoever empties the trash finds the objects by it
