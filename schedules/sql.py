@@ -42,3 +42,14 @@ FROM jsonb_to_recordset(%(seen)s::jsonb)
 WHERE schedule.id = seen.id
     AND (seen.next_run_at IS NOT NULL OR schedule.broken IS DISTINCT FROM seen.broken)
 """
+
+FORGET_SKIPS = """
+DELETE FROM backup_schedule_skips
+WHERE id = ANY(ARRAY(
+    SELECT id FROM backup_schedule_skips
+    WHERE slot < now() - make_interval(days => %(days)s)
+    ORDER BY id
+    LIMIT %(batch)s
+    FOR UPDATE SKIP LOCKED
+))
+"""
