@@ -231,6 +231,22 @@ def test_a_copy_without_its_artifact_is_not_good_and_its_rest_is_removed_later(
     assert not BackupJob.objects.exists()
 
 
+def test_a_copy_in_the_making_is_removed_once_its_writer_must_have_noticed(
+    finished_backup: FinishedBackup, nas: Storage
+) -> None:
+    Path(nas.folder).mkdir()
+    backup = finished_backup()
+    BackupCopy.objects.create(
+        backup=backup, storage=nas, storage_key="k", state=CopyState.WRITING, is_first=False,
+        claim_id=uuid.uuid4(), next_attempt_at=Now() + timedelta(minutes=2),
+    )  # fmt: skip
+    assert not trash.for_good(backup, by=backup.user)
+    assert keys(default_storage()) == []
+    days_later(1)
+    assert deleting.retry() == 1
+    assert not BackupJob.objects.exists()
+
+
 def test_a_storage_that_is_away_costs_one_attempt_a_round(
     finished_backup: FinishedBackup, s3_storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

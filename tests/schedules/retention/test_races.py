@@ -188,6 +188,25 @@ def test_a_policy_that_is_being_loosened_is_waited_for(three: Three, aside: Asid
     assert len(remaining()) == 3
 
 
+def test_a_policy_is_loosened_once_what_was_decided_is_marked(
+    three: Three, aside: Aside, storage: Storage
+) -> None:
+    schedule, _ = three
+    with held_open(aside, lambda: prune._mark(schedule.id, storage.id)):
+        loosening = aside(lambda: Schedule.objects.filter(id=schedule.id).update(keep_last=9))
+        until(lambda: waits(loosening), "the policy waits for prune")
+    assert loosening.result(30) == 1
+
+
+@transaction.atomic
+def test_a_decision_that_is_out_of_date_takes_not_the_newest(three: Three, storage: Storage) -> None:
+    schedule, made = three
+    assert deleting.mark_surplus(schedule.id, storage.id, [each.id for each in made]) == []
+    assert deleting.mark_surplus(schedule.id, storage.id, [made[0].id, made[1].id]) == []
+    (marked,) = deleting.mark_surplus(schedule.id, storage.id, [made[0].id, made[2].id])
+    assert BackupCopy.objects.get(id=marked).backup_id == made[2].id
+
+
 def test_two_prunes_at_once_delete_each_copy_once(
     make_schedule: MakeSchedule, backup: Backup, storage: Storage, aside: Aside
 ) -> None:
