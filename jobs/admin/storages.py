@@ -26,6 +26,7 @@ from jobs.artifacts import probe_storage
 from jobs.models import BackupCopy, Database, Storage, Upload
 from jobs.models.storage import Origin, StorageKind
 from jobs.services import record
+from jobs.sweeping import want_sweep
 
 CHECKS = ("put", "get", "list", "delete")
 FOLDER_ONLY = ["name", "kind", "origin", "folder", "last_test"]
@@ -125,11 +126,24 @@ class StorageAdmin(OwnedAdmin[Storage]):
             self._test(request, storage)
 
     def get_urls(self) -> list[URLPattern]:
-        return [step(self, "test", self.test_view), *super().get_urls()]
+        return [
+            step(self, "test", self.test_view),
+            step(self, "sweep", self.sweep_view),
+            *super().get_urls(),
+        ]
 
     def test_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
         storage = self.find(request, object_id)
         self._test(request, storage)
+        return redirect("admin:jobs_storage_change", storage.pk)
+
+    def sweep_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
+        storage: Any = self.find(request, object_id)
+        if storage.in_hand:
+            want_sweep(storage)
+            messages.success(request, f"{storage.name}: a worker compares it within five minutes.")
+        else:
+            messages.error(request, f"{storage.name} belongs to this instance: a superuser can compare it.")
         return redirect("admin:jobs_storage_change", storage.pk)
 
     def _test(self, request: HttpRequest, storage: Any) -> None:

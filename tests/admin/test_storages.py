@@ -3,13 +3,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from jobs.models import Storage
 from jobs.secrets import unseal
+from jobs.storage.local import LocalStore
 from jobs.stores import follow_settings
-from tests.admin.conftest import Belongings, browser
+from jobs.sweeping import sweep
+from tests.admin.conftest import Belongings, browser, stored_backup
 
+STRAY = "20260102T030405Z_shop_0011aabb-ccdd.dump"
 ADD = "/admin/jobs/storage/add/"
 S3 = {
     "name": "offsite", "endpoint": "https://s3.example.test", "region": "eu-1", "bucket": "b",
@@ -141,3 +145,27 @@ def test_a_demoted_superuser_keeps_the_folder_but_cannot_move_it(superuser: Any,
     assert client.post(page_of(storage), {"name": "mine", "folder": "/etc"}).status_code == 302
     storage.refresh_from_db()
     assert (storage.name, storage.folder) == ("mine", "/srv/backups")
+
+
+def test_the_page_shows_what_the_sweep_has_found(ada: Belongings) -> None:
+    lost = stored_backup(ada.database, ada.storage)
+    LocalStore(ada.storage.folder).delete(str(lost.storage_key))
+    LocalStore(ada.storage.folder).put_bytes(f"shop/{STRAY}", b"stray")
+    sweep(ada.storage)
+    page = ada.client.get(page_of(ada.storage)).content.decode()
+    assert "1 copies without their object" in page
+    assert str(lost.pk) in page
+    assert STRAY in page
+    assert "there is no manifest that says who made it" in page
+
+
+def test_a_sweep_can_be_asked_for_by_whoever_has_the_storage_in_hand(
+    ada: Belongings, built_in: Storage, root: Client
+) -> None:
+    Storage.objects.update(swept_at=Now())
+    page = ada.client.post(page_of(ada.storage, "sweep"), follow=True).content.decode()
+    assert "within five minutes" in page
+    ada.client.post(page_of(built_in, "sweep"))
+    assert list(Storage.objects.filter(swept_at=None)) == [ada.storage]
+    root.post(page_of(built_in, "sweep"))
+    assert Storage.objects.get(pk=built_in.pk).swept_at is None
