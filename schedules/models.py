@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from jobs.models import BackupJob, Database, Storage
 from jobs.models.base import Owned, UuidModel, one_of
+from jobs.models.queue import Readable
 
 
 class Keeping(models.Model):
@@ -34,7 +35,7 @@ class Schedule(Owned, Keeping):
     cron_expression = models.CharField(max_length=200)
     timezone = models.CharField(max_length=100, default="UTC")
     enabled = models.BooleanField(default=True)
-    flags = models.JSONField(default=dict, blank=True)
+    flags = models.JSONField(default=dict, decoder=Readable, blank=True)
     next_run_at = models.DateTimeField(null=True, editable=False, help_text="NULL: not scheduled yet.")
     last_slot = models.DateTimeField(null=True, editable=False)
     skip_missed = models.BooleanField(default=False, help_text="After downtime: no catch-up run.")

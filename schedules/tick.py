@@ -11,17 +11,15 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import Q, QuerySet
 
 from jobs.models import Storage
-from jobs.models.queue import Readable
 from jobs.queue.rows import execute, rows
 from jobs.services import enqueue_many
 from schedules import sql
@@ -30,12 +28,9 @@ from schedules.models import Schedule, ScheduleStorage
 
 LOCK_KEY = 0x70676272_7469636B  # "pgbrtick"
 BATCH = 500
-# What was set to infinity by hand cannot even be read.
-READABLE = Q(next_run_at__range=(datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)))
-NOT_YET = Q(next_run_at__isnull=True)
 READ = (
     "id", "user_id", "database__id", "database__user_id", "database__name", "cron_expression", "timezone",
-    "next_run_at", "skip_missed", "overlap", "broken",
+    "flags", "next_run_at", "skip_missed", "overlap", "broken",
 )  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -55,9 +50,8 @@ def tick() -> int:
 
 
 def _due(now: datetime) -> QuerySet[Schedule]:
-    return Schedule.objects.filter(NOT_YET | Q(next_run_at__lte=now), broken__isnull=True).order_by(
-        "next_run_at"
-    )
+    when = Q(next_run_at__isnull=True) | Q(next_run_at__lte=now)
+    return Schedule.objects.filter(when, broken__isnull=True).order_by("next_run_at")
 
 
 def _broken(_: datetime) -> QuerySet[Schedule]:
@@ -78,16 +72,9 @@ def _batch(choose: Callable[[datetime], QuerySet[Schedule]]) -> tuple[int, int]:
 
 
 def _held(chosen: QuerySet[Schedule]) -> list[Schedule]:
-    """Locked rows, past those that somebody is just saving: nobody's open transaction stops the others.
-
-    Flags are read one by one: what Python cannot read in one row must not stop them either.
-    """
-    held = chosen.filter(NOT_YET | READABLE, enabled=True)
-    held = held.select_for_update(skip_locked=True, of=("self",), no_key=True).select_related("database")
-    found = list(held.only(*READ).annotate(written=Cast("flags", TextField()))[:BATCH])
-    for schedule in found:
-        schedule.flags = json.loads(schedule.written, cls=Readable)
-    return list(found)
+    """Locked rows, past those that somebody is just saving: nobody's open transaction stops the others."""
+    held = chosen.filter(enabled=True).select_for_update(skip_locked=True, of=("self",), no_key=True)
+    return list(held.select_related("database").only(*READ)[:BATCH])
 
 
 def _first_storages(schedules: Sequence[UUID]) -> dict[UUID, Storage]:
