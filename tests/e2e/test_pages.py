@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from django.contrib.auth.models import User
 from jobs.databases import register
 from jobs.models import BackupCopy, BackupJob, Database, MigrationJob, RestoreJob, Storage, WorkerProcess
 from jobs.services import enqueue_backup
+from jobs.storage.base import FOREVER
 from jobs.stores import default_storage, follow_settings
+from jobs.sweeping import Swept
 from schedules.models import PingKind, Schedule, SchedulePing, SkippedSlot
 from schedules.plans import Plan, Target
 from schedules.retention import Policy
@@ -54,6 +57,7 @@ def full_instance(site: Site, tmp_path: Path) -> Belongings:
         RestoreJob.objects.create(database=database, database_name=NAME, backup=backup, **written)
         MigrationJob.objects.create(source_database_name=NAME, target_database_name=NAME, **written)
     scheduled(root, database, storage, backup)
+    discarded(storage, backup)
     watched(database, register(root, "reachable", database_url(), by=root))
     WorkerProcess.objects.create(name="host:1:" + "f" * 60, host="host", pid=1, role="backup", concurrency=5)
     waiting = root.queuedjob_set.get(pk=job)
@@ -82,6 +86,18 @@ def scheduled(root: User, database: Database, storage: Storage, backup: BackupJo
     for kind in PingKind.values:
         SchedulePing.objects.create(schedule=made, backup_id=backup.pk, kind=kind, error=ERROR)
     Schedule.objects.filter(pk=made.pk).update(retention_error=ERROR, next_run_at=backup.started_at)
+
+
+def discarded(storage: Storage, backup: BackupJob) -> None:
+    """Something in the trash, a copy that is given up and locked, and all that a sweep can tell."""
+    BackupJob.objects.filter(status="failed").update(trashed_at=backup.created_at)
+    BackupCopy.objects.filter(backup=backup, storage=storage).update(
+        delete_after=backup.created_at + timedelta(days=7), locked_until=FOREVER
+    )
+    swept = Swept(error=ERROR)
+    for found in (swept.known, swept.foreign, swept.strays, swept.deleted, swept.lost, swept.back):
+        found.add("shop/" + "k" * 90, 10**9, ERROR, backup=str(backup.pk))
+    Storage.objects.filter(pk=storage.pk).update(swept=swept.as_json(), swept_at=backup.created_at)
 
 
 def watched(database: Database, reachable: Database) -> None:
@@ -117,6 +133,9 @@ def urls_of(full: Belongings) -> dict[str, str]:
         "backup-failed": f"{jobs}/backupjob/{failed.pk}/change/",
         "backup-running": f"{jobs}/backupjob/{running.pk}/change/",
         "backup-delete": f"{backup}/delete/",
+        "backup-delete-for-good": f"{backup}/delete-for-good/",
+        "trash": f"{jobs}/backupjob/?trash=yes",
+        "database-wipe": f"{database}/wipe/",
         "backup-restore": f"{backup}/restore/",
         "backup-contents": f"{backup}/contents/",
         "restores": f"{jobs}/restorejob/",
