@@ -18,6 +18,7 @@ from jobs.copying.lease import take
 from jobs.models import BackupCopy, BackupJob, Storage
 from jobs.storage.base import StoreError
 from jobs.storage.local import LocalStore
+from jobs.stores import store_for
 from tests.storage.stores import content
 from tests.waiting import until
 
@@ -125,22 +126,49 @@ def test_a_backup_that_goes_in_the_middle_leaves_no_object(
     assert list(left) == (["deleting"] if how == "being deleted" else [])
 
 
+@pytest.mark.parametrize("late", [False, True])
 def test_one_that_another_took_over_is_left_to_it(
-    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch
+    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     """The first one slept past its lease: the second has made the copy when it wakes up."""
-    copy = planned(stored(content(3_000_000)), nas)
-    taken = []
+    copy, honest = planned(stored(content(3_000_000)), nas), LocalStore.put_bytes
+    taken: list[int] = []
 
     def overtake() -> None:
+        monkeypatch.undo()
         due(copy)
         taken.append(copy_due())
 
-    during(monkeypatch, overtake)
+    def put(self: LocalStore, key: str, *of: Any, **more: Any) -> None:
+        honest(self, key, *of, **more)
+        if key.endswith(".json"):
+            overtake()
+
+    if late:
+        monkeypatch.setattr(LocalStore, "put_bytes", put)
+    else:
+        during(monkeypatch, overtake)
     assert copy_due() == 0
     assert taken == [1]
     assert_good(copy)
     assert len(objects(nas)) == 3
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_a_killed_copier_has_left_is_cleared_away(
+    stored: MakeBackup, nas: Storage, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """Whether or not it came to tell its name; nor does every store list what is unfinished."""
+    copy, store = planned(stored(), nas), store_for(nas)
+    store.prepare()
+    left = store.writer(copy.storage_key)
+    left.write(b"half of it")
+    if told:
+        BackupCopy.objects.filter(id=copy.id).update(upload_token=left.token)
+        monkeypatch.setattr(LocalStore, "discard_all", lambda *_: None)
+    assert copy_due() == 1
+    assert_good(copy)
+    assert list(Path(nas.folder).rglob("*.part")) == []
 
 
 @pytest.mark.django_db(transaction=True)
