@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +58,11 @@ def plan_of(schedule: Schedule) -> Plan:
     """The plan behind a row, as it is stored; a row changed by hand may hold what a plan must not."""
     columns = {each.name: getattr(schedule, each.name) for each in fields(Plan) if each.name not in _BUILT}
     return Plan(**columns, policy=Policy.of(schedule), storages=tuple(targets_of(schedule)))
+
+
+def plan_to_copy(schedule: Schedule) -> Plan:
+    """For another schedule: without pings, as a monitor that two schedules call does not miss one of them."""
+    return replace(plan_of(schedule), ping_start_url="", ping_success_url="", ping_failure_url="")
 
 
 def targets_of(schedule: Schedule) -> list[Target]:

@@ -21,12 +21,13 @@ from jobs.queue.rows import rows
 from jobs.services import NotFound, ServiceError, enqueue_backup, record, visible_to
 from schedules import cron, pings, prune, sql
 from schedules.models import Schedule, ScheduleStorage
-from schedules.plans import Plan, Target, checked, plan_of, rules, targets_of
+from schedules.plans import Plan, Target, checked, plan_of, plan_to_copy, rules, targets_of
 from schedules.policies import Policies
 from schedules.retention import Policy
 
 __all__ = [
-    "Plan", "Target", "clone", "create", "delete", "find", "plan_of", "run_now", "set_enabled", "update",
+    "Plan", "Target", "clone", "create", "delete", "find", "plan_of", "plan_to_copy", "run_now",
+    "set_enabled", "update",
 ]  # fmt: skip
 
 TIMING = ("cron_expression", "timezone", "enabled")
@@ -105,9 +106,9 @@ def set_enabled(schedule: Schedule, enabled: bool, *, by: User) -> Schedule:
 
 
 def clone(schedule: Schedule, name: str, *, by: User) -> Schedule:
-    """The same again under another name, disabled. Raises as `create`."""
+    """The same again under another name, disabled and without pings. Raises as `create`."""
     row = _visible(schedule, by)
-    return create(row.database, replace(plan_of(row), name=name, enabled=False), by=by)
+    return create(row.database, replace(plan_to_copy(row), name=name, enabled=False), by=by)
 
 
 @transaction.atomic

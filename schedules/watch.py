@@ -146,7 +146,9 @@ def _copy_schedule(database: Database, row: Database, seen: Seen) -> None:
         seen.problems.append(f"{row.name} has no schedule: the one to copy is gone. Choose another one.")
         return
     taken = set(Schedule.objects.filter(user_id=database.user_id).values_list("name", flat=True))
-    plan = replace(services.plan_of(chosen), name=free_name(f"{chosen.name} {row.name}", taken), enabled=True)
+    plan = replace(
+        services.plan_to_copy(chosen), name=free_name(f"{chosen.name} {row.name}", taken), enabled=True
+    )
     services.create(row, plan, by=database.user)
 
 

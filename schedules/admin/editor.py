@@ -93,7 +93,7 @@ class Editor:
         like = self._like()
         if like is None:
             return self._show(self.maker.fresh(BLANK | name), is_blank=True)
-        return self._show(self.maker.fresh(initial_of(services.plan_of(like)) | name))
+        return self._show(self.maker.fresh(initial_of(services.plan_to_copy(like)) | name))
 
     def _like(self) -> Schedule | None:
         try:

@@ -99,12 +99,16 @@ def test_run_now_queues_a_backup_of_the_schedule(ada: Belongings, nightly: Sched
     assert str(job.pk) in ada.client.get(step_of(nightly)).content.decode()
 
 
-def test_a_clone_is_the_same_under_another_name_and_off(ada: Belongings, nightly: Schedule) -> None:
+def test_a_clone_is_the_same_under_another_name_and_off_and_calls_no_monitor(
+    ada: Belongings, nightly: Schedule
+) -> None:
+    Schedule.objects.update(ping_success_url="https://monitor.test/ok")
     for name in ("nightly copy", "nightly copy 2"):
         response = ada.client.post(step_of(nightly, "clone"))
         made = Schedule.objects.get(name=name)
         assert response.headers["Location"] == step_of(made, "edit")
         assert (made.enabled, made.cron_expression, made.timezone) == (False, "30 2 * * *", "Europe/Berlin")
+        assert made.ping_success_url == ""
 
 
 @pytest.mark.parametrize(
