@@ -153,7 +153,7 @@ def test_the_page_shows_what_the_sweep_has_found(ada: Belongings) -> None:
     LocalStore(ada.storage.folder).put_bytes(f"shop/{STRAY}", b"stray")
     sweep(ada.storage)
     page = ada.client.get(page_of(ada.storage)).content.decode()
-    assert "1 copies without their object" in page
+    assert "1 copy without an object" in page
     assert str(lost.pk) in page
     assert STRAY in page
     assert "there is no manifest that says who made it" in page
