@@ -24,7 +24,7 @@ from jobs.stores import store_for
 
 ROUND_SECONDS = 15.0  # then the other duties of this pace have their turn
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0
-WITHOUT_SOURCE_PAUSE = 86400.0  # each look may read all of what lies there
+DAMAGED_PAUSE = timedelta(days=1)  # with nothing to replace it by: each look may read all that lies there
 
 log = logging.getLogger(__name__)
 
@@ -113,8 +113,7 @@ def _failed(lease: Lease, error: Exception) -> None:
         copy = lease.row.select_for_update(of=("self",)).first()
         if copy is None:
             return
-        seconds = pause_after(copy.attempts + 1, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
-        pause = timedelta(seconds=WITHOUT_SOURCE_PAUSE if isinstance(error, NoSource) else seconds)
+        pause = _pause(copy, error)
         lease.row.update(
             state=CopyState.FAILED,
             claim_id=None,
@@ -124,6 +123,12 @@ def _failed(lease: Lease, error: Exception) -> None:
         )
         if not isinstance(error, NoSource | Foreign):
             _postpone(copy, pause, str(error))
+
+
+def _pause(copy: BackupCopy, error: Exception) -> timedelta:
+    if isinstance(error, NoSource) and (copy.is_first or copy.completed_at):
+        return DAMAGED_PAUSE
+    return timedelta(seconds=pause_after(copy.attempts + 1, first=FIRST_PAUSE, longest=LONGEST_PAUSE))
 
 
 def _postpone(failed: BackupCopy, pause: timedelta, error: str) -> None:

@@ -34,6 +34,10 @@ class Record:
     size: int
     sha256: str
 
+    def other_size(self, size: int) -> str | None:
+        """In words; None where it is the same."""
+        return None if size == self.size else f"{size} bytes lie there, {self.size} were stored"
+
     def difference(self, size: int, sha256: str) -> str | None:
         """In words; None where there is none."""
         if (size, sha256) == (self.size, self.sha256):
@@ -90,9 +94,8 @@ class Source:
         return content
 
     def _require_size(self) -> None:
-        size = self.store.stat(self.key).size
-        if size != self.record.size:
-            self._damaged(f"{size} bytes lie there, {self.record.size} were stored")
+        if problem := self.record.other_size(self.store.stat(self.key).size):
+            self._damaged(problem)
 
     def _damaged(self, problem: str) -> None:
         """Say so of that copy too, so that nobody relies on it."""

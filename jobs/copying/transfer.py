@@ -17,11 +17,11 @@ Result = TypeVar("Result")
 
 
 class Foreign(StoreError):
-    """Under the copy's key lies something that is not the copy."""
+    """Under the copy's key lies something that is not the copy, and that stays."""
 
 
 class NoSource(StoreError):
-    """There is nothing to copy from, or none of it can be read."""
+    """None of the good copies can be read, or there is none."""
 
 
 @dataclass
@@ -67,16 +67,24 @@ class Transfer:
             if error.transient:
                 raise
             return False  # an access key that may only put: the writer will find out
-        problem = self._difference()
+        problem = self.record.other_size(size) or self._difference()
         if problem is None:
             self.made.append(self.key)
             return True
         if size:
             self._require_ours(problem)
             self._require_whole_source()
-        self.lease.renew()
-        self.store.delete(self.key)
+        self._remove_damaged()
         return False
+
+    def _remove_damaged(self) -> None:
+        self.lease.renew()
+        try:
+            self.store.delete(self.key)
+        except StoreError as error:
+            if error.transient:
+                raise
+            raise Foreign(f"It is damaged and cannot be replaced: {error}") from error
 
     def _write(self) -> None:
         try:

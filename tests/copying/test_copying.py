@@ -138,12 +138,22 @@ def test_without_a_whole_source_nothing_is_made_and_the_reason_is_told(
 ) -> None:
     backup = stored()
     copy, source = planned(backup, nas), backup.copies.get(is_first=True)
+    whole = read(source)
     file_of(source).write_bytes(content(100))
     copy_due()
     said = failure(copy)
     assert "No copy of the backup can be read" in said
     assert "100 bytes lie there, 3000 were stored" in said
     assert objects(nas) == set()
+    due(copy)
+    copy_due()
+    assert "no good copy" in failure(copy, 2)
+    assert copy.next_attempt_at is not None
+    assert copy.next_attempt_at - timezone.now() < timedelta(hours=1)  # the source may be whole after all
+    file_of(source).write_bytes(whole)
+    due(source, copy)
+    assert copy_due() == 2
+    assert_good(copy)
 
 
 def test_a_single_copy_that_was_damaged_is_good_again_once_it_is_whole(stored: MakeBackup) -> None:
@@ -159,6 +169,8 @@ def test_a_single_copy_that_was_damaged_is_good_again_once_it_is_whole(stored: M
     assert copy_due() == 0
     assert "no good copy" in failure(copy)
     assert read(copy) == whole[1:]  # with nothing better at hand it stays
+    assert copy.next_attempt_at is not None
+    assert copy.next_attempt_at - timezone.now() > timedelta(hours=20)
 
 
 # What lies there already --------------------------------------------------------------------------
