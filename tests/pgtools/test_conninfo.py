@@ -124,3 +124,24 @@ def test_public_cas_are_used_only_to_verify_in_full(tmp_path: Path) -> None:
     conninfo = Conninfo.parse("postgresql://u@h/d?sslrootcert=system&sslmode=verify-full")
     bundle = conninfo.environment(tmp_path, "pgbr/test")["PGSSLROOTCERT"]
     assert b"BEGIN CERTIFICATE" in Path(bundle).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p%40ss%2F%3A%20w@db.example.com/shop",
+        "postgresql://u@h1:1,h2:2,[2001:db8::1]:3/shop?target_session_attrs=primary",
+        "postgresql://u:secret@%2Ftmp%2Fsock:5433/shop?sslmode=disable",
+        "postgresql://u@/shop?hostaddr=10.0.0.1&options=-c%20statement_timeout%3D0%20-c%20a%3Db%2Bc",
+        "postgresql://u@h/shop?sslmode=verify-full&sslrootcert=system",
+    ],
+)
+def test_url_written_anew_is_the_same_connection(url: str) -> None:
+    given = Conninfo.parse(url, trusted=True)
+    again = Conninfo.parse(given.url(), trusted=True)
+
+    assert (again.server, again.user, again.password, again.dbname) == (
+        given.server, given.user, given.password, "shop",
+    )  # fmt: skip
+    assert again.options == given.options
+    assert given.password not in given.masked() or not given.password

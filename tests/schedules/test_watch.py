@@ -277,17 +277,17 @@ def test_no_connection_is_held_while_a_server_is_asked(
     assert held == [None]
 
 
-def test_watch_that_was_switched_off_meanwhile_registers_nothing(
-    watched: Database, server: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "change", [{"watch": False}, {"sealed_url": seal("postgresql://u@elsewhere.test/x")}]
+)
+def test_change_of_the_row_while_the_server_is_asked_counts(
+    watched: Database, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    server.make("crm")
-    ask = discovery.ask
+    def ask(_: Any) -> discovery.Answer:
+        Database.objects.update(**change)
+        return discovery.Answer([Listed(watched.watch_include[0].rstrip("*"), True, False, True)], "")
 
-    def slowly(conninfo: Any) -> discovery.Answer:
-        Database.objects.update(watch=False)
-        return ask(conninfo)
-
-    monkeypatch.setattr(discovery, "ask", slowly)
+    monkeypatch.setattr(discovery, "ask", ask)
     watch.watch_due()
     assert Database.objects.count() == 1
 

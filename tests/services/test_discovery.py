@@ -6,7 +6,6 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 import pytest
@@ -17,11 +16,12 @@ from psycopg import sql
 from jobs import databases, discovery
 from jobs.discovery import Found
 from jobs.models import ActivityEvent, Database
-from jobs.pgtools.conninfo import Conninfo
+from jobs.pgtools import databases as listing
 from jobs.pgtools.errors import ConnectionFailed, PgToolsError
 from jobs.secrets import seal
 from jobs.services import NotFound, ServiceError
 from jobs.targets import conninfo_for
+from jobs.waiting import TooMany, looks
 from pgbr.ports import free_port
 from tests import servers
 from tests.abuse.fakepostgres import FakePostgres
@@ -93,6 +93,8 @@ def test_templates_and_closed_ones_are_left_out_and_locked_ones_explained(
     database: Database, places: Places, server: servers.TestServer
 ) -> None:
     closed, template, locked = places.make("closed"), places.make("template"), places.make("locked")
+    half_dropped = sql.SQL("UPDATE pg_database SET datconnlimit = -2 WHERE datname = {}")
+    server.execute(half_dropped.format(sql.Literal(places.make("half dropped"))))
     for statement, name in (
         ("ALTER DATABASE {} ALLOW_CONNECTIONS false", closed),
         ("ALTER DATABASE {} IS_TEMPLATE true", template),
@@ -108,6 +110,20 @@ def test_templates_and_closed_ones_are_left_out_and_locked_ones_explained(
     assert found["locked"].size is None
     assert "may not connect" in found["locked"].reason
     assert not found["locked"].free
+
+
+def test_sizes_that_cannot_be_told_hide_no_database(
+    database: Database, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "SIZES", "SELECT oid, 1 / 0 FROM pg_database WHERE oid = ANY(%s)")
+
+    found = places.of(discovery.discover(database, by=database.user))
+    assert (found["shop"].size, found["shop"].registered_as) == (None, "shop")
+
+
+def test_few_look_at_once(database: Database) -> None:
+    with looks.turn(database.user), looks.turn(database.user), pytest.raises(TooMany):
+        discovery.discover(database, by=database.user)
 
 
 def test_spelling_of_an_address_is_no_other_server(database: Database, user: User, places: Places) -> None:
@@ -258,31 +274,6 @@ def test_hostile_server_is_cut_off(user: User, how: str, monkeypatch: pytest.Mon
         with pytest.raises(PgToolsError, match="not done within 1 s" if how else "as no PostgreSQL does"):
             discovery.discover(row, by=user)
     assert time.monotonic() - started < 10
-
-
-def parsed(url: str, **tls: Any) -> Conninfo:
-    return Conninfo.parse(url, trusted=True, **tls)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://u:p%40ss%2F%3A%20w@db.example.com/shop",
-        "postgresql://u@h1:1,h2:2,[2001:db8::1]:3/shop?target_session_attrs=primary",
-        "postgresql://u:secret@%2Ftmp%2Fsock:5433/shop?sslmode=disable",
-        "postgresql://u@/shop?hostaddr=10.0.0.1&options=-c%20statement_timeout%3D0%20-c%20a%3Db%2Bc",
-        "postgresql://u@h/shop?sslmode=verify-full&sslrootcert=system",
-    ],
-)
-def test_url_written_anew_is_the_same_connection(url: str) -> None:
-    given = parsed(url)
-    again = parsed(given.url())
-
-    assert (again.server, again.user, again.password, again.dbname) == (
-        given.server, given.user, given.password, "shop",
-    )  # fmt: skip
-    assert again.options == given.options
-    assert given.password not in given.masked() or not given.password
 
 
 def test_login_really_is_tried(database: Database, places: Places) -> None:
