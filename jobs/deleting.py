@@ -166,10 +166,13 @@ def retry() -> int:
     return work_off(BackupCopy.objects.all()).count
 
 
-def work_off(copies: QuerySet[BackupCopy], *, seconds: float = ROUND_SECONDS) -> Removed:
-    """Remove those of the copies that are marked and due, for so long. A storage that is away is left alone
+def work_off(
+    copies: QuerySet[BackupCopy], *, seconds: float = ROUND_SECONDS, away: set[UUID] | None = None
+) -> Removed:
+    """Remove those of the copies that are marked and due, for so long. A storage that is `away` is left alone
     until the next round, and so costs one attempt."""
-    done, away, until = Removed(), set[UUID](), time.monotonic() + seconds
+    done, until = Removed(), time.monotonic() + seconds
+    away = set() if away is None else away
     while time.monotonic() < until and not ending.has_begun():
         copy = _lease(copies.exclude(storage_id__in=away))
         if copy is None:
@@ -213,6 +216,7 @@ def _removed(copy: BackupCopy) -> bool:
         _put_off(copy, again, error=str(error))
         raise
     if until is None:
+        log.info("deleted %s from %s", copy.storage_key, store.name, extra={"job": copy.backup_id})
         _forget(copy)
         return True
     again = timezone.now() + LOOK_AGAIN if until == FOREVER else until

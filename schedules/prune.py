@@ -7,6 +7,7 @@ looks again at everything that matters while the rows are locked.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
@@ -18,7 +19,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 from django.db.utils import Error
 
-from jobs import deleting
+from jobs import deleting, ending
 from jobs.models import BackupCopy, BackupJob, QueuedJob
 from jobs.models.history import Status
 from jobs.models.storage import CopyState
@@ -30,6 +31,7 @@ __all__ = ["Fate", "Policies", "preview", "prune", "prune_due", "tightened"]
 
 DAILY, AGAIN_AFTER_TROUBLE, OVERLAP = timedelta(days=1), timedelta(minutes=15), timedelta(minutes=1)
 LONGEST_RUN = timedelta(days=2)  # of a backup; what took longer is seen by the daily look
+ROUND_SECONDS = 120.0  # then other duties have their turn
 WAITS_FOR_PINGS = timedelta(hours=1)
 MOST_FAILED = 1000  # of a schedule's failed runs at a time
 
@@ -39,12 +41,14 @@ log = logging.getLogger(__name__)
 def prune_due() -> int:
     """Prune the schedules with something new, and each once a day; how many copies and runs are gone. An
     upkeep duty: a schedule's trouble is its own, and kept in `retention_error`."""
-    gone = 0
+    gone, away, until = 0, set[UUID](), time.monotonic() + ROUND_SECONDS
     _spare_the_orphaned()
     for schedule_id in list(due().order_by("pruned_at").values_list("id", flat=True)):
-        schedule = Schedule.objects.filter(id=schedule_id).first()
+        if ending.has_begun() or time.monotonic() > until:
+            break
+        schedule = due().filter(id=schedule_id).first()  # not if another worker was faster
         try:
-            gone += prune(schedule) if schedule else 0
+            gone += prune(schedule, away=away) if schedule else 0
         except Error:
             raise
         except Exception as error:
@@ -74,8 +78,9 @@ def _before_pruned(time: timedelta) -> ExpressionWrapper[CombinedExpression]:
     return ExpressionWrapper(OuterRef("pruned_at") - time, output_field=DateTimeField())
 
 
-def prune(schedule: Schedule) -> int:
-    """Delete what its policies give up, and old failed runs; how many copies and runs are gone.
+def prune(schedule: Schedule, *, away: set[UUID] | None = None) -> int:
+    """Delete what its policies give up, and old failed runs; how many copies and runs are gone. Storages that
+    are `away` are not asked.
 
     What could not be deleted is told in `retention_error` and tried again. Raises
     `schedules.cron.CronError` when the schedule's time zone is unknown.
@@ -84,8 +89,8 @@ def prune(schedule: Schedule) -> int:
     for storage_id in storages_of(schedule.id):
         _mark(schedule.id, storage_id)
         _mark_overdue(schedule.id, storage_id)
-    gone = deleting.work_off(BackupCopy.objects.filter(backup__schedule_id=schedule.id)).count
-    gone += _drop_failed(schedule)
+    mine = BackupCopy.objects.filter(backup__schedule_id=schedule.id)
+    gone = deleting.work_off(mine, away=away).count + _drop_failed(schedule)
     Schedule.objects.filter(id=schedule.id).update(retention_error=_trouble(schedule.id))
     return gone
 

@@ -56,8 +56,9 @@ def sweep(storage: Storage) -> Swept:
     try:
         _sweep(storage, _store(storage), swept)
     except (StoreError, CannotDecrypt) as error:
-        log.warning("the sweep of %s ended early: %s", storage.name, error)
         swept.error = str(error)
+        if BackupCopy.objects.filter(storage=storage).exists():
+            log.warning("the sweep of %s ended early: %s", storage.name, error)
     with briefly():
         next_one = Now() - (EVERY - AFTER_TROUBLE) if swept.error else Now()
         Storage.objects.filter(id=storage.id).update(swept=swept.as_json(), swept_at=next_one)
