@@ -78,6 +78,7 @@ def _ordered(lease: Lease) -> Transfer:
         Record(backup.size or 0, backup.sha256 or ""),
         backup.manifest,
         found,
+        copy.has_globals,
     )
 
 

@@ -26,7 +26,8 @@ class NoSource(StoreError):
 
 @dataclass
 class Transfer:
-    """`manifest` is the backup's. `made`: the keys of its objects that are there by now."""
+    """`manifest` is the backup's. `has_globals`: the copy had some when it was good before. `made`: the keys
+    of its objects that are there by now."""
 
     lease: Lease
     store: Store
@@ -44,9 +45,10 @@ class Transfer:
         self.store.prepare()
         self.store.discard(self.key, self.token)
         self.store.discard_all(self.key)
-        if not self._is_there():
+        found = self._is_there()
+        if not found:
             self._write()
-        self._accompany()
+        self._accompany(found=found)
         self.lease.renew()
 
     def unmake(self) -> None:
@@ -131,17 +133,33 @@ class Transfer:
 
     # What lies beside it ----------------------------------------------------------------------------
 
-    def _accompany(self) -> None:
-        if any(source.has_globals for source in self.sources):
-            self.has_globals = True
+    def _accompany(self, *, found: bool) -> None:
+        self.has_globals = self.has_globals or any(source.has_globals for source in self.sources)
+        if self.has_globals and not (found and self._has_its_globals()):
             self._put(globals_key(self.key), self._globals())
         manifest = self._manifest_bytes()
         if manifest is not None:
             self._put(manifest_key(self.key), manifest)
 
+    def _has_its_globals(self) -> bool:
+        digest = hashlib.sha256()
+        try:
+            for chunk in self.store.read(globals_key(self.key), stop=self.lease.stopped):
+                digest.update(chunk)
+        except ObjectMissing:
+            return False
+        if digest.hexdigest() != self._globals_sha256:
+            return False
+        self.made.append(globals_key(self.key))
+        return True
+
     def _globals(self) -> bytes:
-        sha256 = (self.manifest or {}).get("globals_sha256")
+        sha256 = self._globals_sha256
         return self._from_any_source(lambda source: source.globals_sql(sha256, stop=self.lease.stopped))
+
+    @property
+    def _globals_sha256(self) -> str | None:
+        return (self.manifest or {}).get("globals_sha256")
 
     def _manifest_bytes(self) -> bytes | None:
         return None if self.manifest is None else as_bytes(self.manifest)

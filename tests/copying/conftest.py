@@ -129,6 +129,7 @@ def assert_good(copy: BackupCopy) -> None:
     assert (copy.size, copy.sha256) == (backup.size, backup.sha256)
     assert (copy.claim_id, copy.next_attempt_at, copy.upload_token) == (None, None, "")
     assert copy.verified_at is not None
+    assert copy.has_globals
     first = backup.copies.get(is_first=True)
     for suffix in ("", ".globals.sql", ".json"):
         assert read(copy, suffix) == read(first, suffix)
