@@ -82,7 +82,7 @@ class Editor:
         parts = self.maker.as_typed(self.request.POST, judged)
         if not parts.are_valid(judged):
             return self._show(parts)
-        found = preview_of(self.schedule, parts.keeping.policy(), parts.rows.targets())
+        found = preview_of(self.schedule, parts)
         return self._show(parts, preview=found)
 
     def _first(self) -> HttpResponseBase:

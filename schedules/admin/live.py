@@ -31,7 +31,7 @@ def preview(request: HttpRequest) -> HttpResponse:
     parts = maker.sent(request.POST)
     if not parts.are_valid({"rows", "keeping"}):
         return render(request, "schedules/preview.html", {"wrong": parts})
-    found = preview_of(maker.schedule, parts.keeping.policy(), parts.rows.targets())
+    found = preview_of(maker.schedule, parts)
     return render(request, "schedules/preview.html", {"preview": found})
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
 
 from schedules import prune
+from schedules.admin.parts import Parts
 from schedules.cron import CronError
 from schedules.models import Schedule
-from schedules.plans import Target, targets_of
+from schedules.plans import targets_of
 from schedules.prune import Fate
 from schedules.retention import Policy
 
@@ -30,12 +32,14 @@ class Preview:
         return int(settings.TRASH_DAYS)
 
 
-def preview_of(schedule: Schedule | None, policy: Policy, targets: list[Target]) -> Preview:
-    """Of a new schedule: nothing, for it has no backups."""
+def preview_of(schedule: Schedule | None, parts: Parts) -> Preview:
+    """By the rules, storages and zone of a form. Of a new schedule: nothing, for it has no backups."""
     if schedule is None:
         return Preview()
     try:
-        fates = prune.preview(schedule, policy, targets)
+        typed = copy(schedule)
+        typed.timezone = parts.timing.zone_or(schedule.timezone)
+        fates = prune.preview(typed, parts.keeping.policy(), parts.rows.targets())
         saved = prune.preview(schedule, Policy.of(schedule), targets_of(schedule))
     except CronError as error:
         return Preview(failure=f"The schedule as it is saved: {error}")

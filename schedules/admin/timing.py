@@ -111,6 +111,10 @@ class TimingForm(forms.Form):
             self._check(values)
         return values
 
+    def zone_or(self, other: str) -> str:
+        """As typed, valid or not; `other` where no zone is called so."""
+        return _by_lower_case().get(str(self["timezone"].value()).lower(), other)
+
     def judged(self) -> TimingForm:
         """Bound, if it was not, to what it shows."""
         return self if self.is_bound else TimingForm({bound.name: bound.value() for bound in self})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from jobs.models import ActivityEvent, Database, QueuedJob, Storage
 from schedules.models import Schedule
-from schedules.plans import Plan, Target, plan_of
+from schedules.plans import Plan, Target, plan_of, plan_to_copy
 from schedules.retention import Policy
 from schedules.tick import tick
 from tests.admin.conftest import Belongings
@@ -184,12 +185,12 @@ def test_it_stays_with_its_database(ada: Belongings, nightly: Schedule) -> None:
     assert fresh(nightly).database_id == ada.database.pk
 
 
-def test_the_same_for_another_database(ada: Belongings) -> None:
+def test_the_same_for_another_database_but_for_the_monitor(ada: Belongings) -> None:
     made = planned(ada, storages=[Target(ada.storage, Policy(keep_weekly=4))], **FULL)
     opened = form_of(ada, f"{ADD}?like={made.pk}&database={ada.database.pk}")
     ada.client.post(ADD, opened.sent(name="again"))
     again = Schedule.objects.get(name="again")
-    assert plan_of(again) == Plan(**vars(plan_of(made)) | {"name": "again"})
+    assert plan_of(again) == replace(plan_to_copy(made), name="again")
 
 
 def test_saving_says_when_it_runs_next(ada: Belongings) -> None:

@@ -112,6 +112,20 @@ def test_the_preview_says_what_would_go_and_why_others_stay(
     assert BackupCopy.objects.filter(delete_after=None, state="good").count() == 6, "it only looks"
 
 
+def test_the_preview_counts_days_in_the_zone_that_is_typed(ada: Belongings) -> None:
+    made = planned(ada, timezone="Europe/Berlin", policy=Policy(keep_daily=2))
+    for backup, hour in zip(history(made, ada, 2), (23, 22), strict=True):
+        BackupJob.objects.filter(pk=backup.pk).update(slot=f"2026-01-10T{hour}:30Z")
+    form = form_of(ada, step_of(made, "edit"))
+
+    def preview(zone: str) -> str:
+        return ada.client.post(PREVIEW, form.sent("", timezone=zone)).content.decode()
+
+    assert "Nothing would be deleted now." in preview("Europe/Berlin")
+    assert "1 copy would be given up" in preview("utc")
+    assert "Nothing would be deleted now." in preview("Nowhere/At_All")
+
+
 def test_the_preview_of_rules_that_are_wrong_says_so(ada: Belongings, nightly: Schedule) -> None:
     form = form_of(ada, step_of(nightly, "edit"))
     wrong = {"keep_daily": "-1", "storages__0__keep_last": "x"}
