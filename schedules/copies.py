@@ -7,13 +7,14 @@ one that was away for long only what is still worth it. `jobs.copying` makes the
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import JSONObject, Now
 from django.utils import timezone
 
 from jobs import deleting
@@ -24,9 +25,11 @@ from jobs.storage.keys import moved_key
 from schedules.errors import CronError
 from schedules.models import Schedule, ScheduleStorage
 from schedules.policies import Policies
-from schedules.retention import Candidate, decide
+from schedules.retention import Candidate, Policy, decide
 
 log = logging.getLogger(__name__)
+
+_seen: dict[tuple[UUID, UUID], tuple[object, ...]] = {}
 
 # Made from another copy, and never there so far.
 UNMADE = Q(state__in=[CopyState.WRITING, CopyState.FAILED], is_first=False, completed_at=None)
@@ -39,12 +42,45 @@ def plan_missing() -> int:
     planned. An upkeep duty, fit to run in several workers at once."""
     forget_unwanted()
     planned = 0
-    for target in list(_unsettled().select_related("schedule", "storage")):
+    for target in _news(_unsettled().select_related("schedule", "storage")):
         try:
             planned += _settle(target)
         except CronError as error:  # the schedule is shown as broken
             log.warning("no copies are planned for the schedule %s: %s", target.schedule, error)
     return planned
+
+
+def _news(targets: QuerySet[ScheduleStorage]) -> list[ScheduleStorage]:
+    """Those where something differs from the last look, and every hour all of them: where the policy does not
+    want what is missing, that would be found out anew each time."""
+    global _seen
+    rows = list(targets.annotate(missing=_count_missing(), there=_count_there()))
+    before, _seen = _seen, {(row.schedule_id, row.storage_id): _signature(row) for row in rows}
+    return [row for row in rows if before.get((row.schedule_id, row.storage_id)) != _signature(row)]
+
+
+def _signature(target: ScheduleStorage) -> tuple[object, ...]:
+    """Of what the decision goes by. `target` has what `_news` adds to it."""
+    schedule = target.schedule
+    policies = (Policy.of(target), Policy.of(schedule), schedule.timezone, target.storage.prefix)
+    return (*policies, repr(vars(target)["missing"]), repr(vars(target)["there"]), int(time.time() // 3600))
+
+
+def _count_missing() -> Subquery:
+    found = _missing(OuterRef(OuterRef("storage_id"))).filter(schedule_id=OuterRef("schedule_id"))
+    counts = JSONObject(
+        all=Count("id"), pinned=Count("id", filter=Q(pinned=True)), newest=Max("completed_at")
+    )
+    return Subquery(found.order_by().values("schedule_id").annotate(counts=counts).values("counts"))
+
+
+def _count_there() -> Subquery:
+    found = BackupCopy.objects.filter(
+        backup__schedule_id=OuterRef("schedule_id"), storage_id=OuterRef("storage_id")
+    )
+    good = Q(state=CopyState.GOOD, delete_after=None, backup__trashed_at=None)
+    counts = JSONObject(good=Count("id", filter=good), waiting=Count("id", filter=UNMADE))
+    return Subquery(found.order_by().values("storage_id").annotate(counts=counts).values("counts"))
 
 
 def forget_unwanted() -> None:

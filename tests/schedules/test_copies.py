@@ -14,6 +14,7 @@ from django.db import connections
 from django.utils import timezone
 
 from jobs.models import BackupCopy, BackupJob, Storage
+from schedules import copies
 from schedules.copies import plan_missing
 from schedules.models import Schedule, ScheduleStorage
 
@@ -111,6 +112,28 @@ def test_what_the_storages_own_policy_would_delete_at_once_is_not_planned(
     ages = {age: completed(age) for age in (0, 1, 20, 21, 40)}
     assert plan_missing() == 2
     assert planned(there) == {ages[0].id, ages[20].id}
+
+
+def test_what_is_not_wanted_is_looked_at_again_only_when_something_changes(
+    completed: Completed, there: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(there, keep_last=1)
+    old = [completed(age) for age in range(3)][-1]
+    looks: list[object] = []
+    settle = copies._settle
+
+    def looked(target: ScheduleStorage) -> int:
+        looks.append(target)
+        return settle(target)
+
+    monkeypatch.setattr(copies, "_settle", looked)
+    for _ in range(4):
+        plan_missing()
+    assert len(looks) == 2  # the second time one of them was planned
+    BackupJob.objects.filter(id=old.id).update(pinned=True)
+    assert plan_missing() == 1
+    keep(there, keep_last=2)
+    assert plan_missing() == 1
 
 
 def test_the_schedules_policy_holds_where_the_storage_has_none(
