@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,8 @@ def _restored(job: Job, order: Order, hold: Hold, folder: Path, control: Control
         control.check()
     stored = found[0]
     wanted = wanted_of(stored, contents, order.flags, order.mode)
+    if len(found) > 1 and stored.has_globals:
+        wanted = replace(wanted, globals_sql=partial(artifacts.globals_of, found))
     seen = examine(hold, wanted, folder, control)
     earlier = committed_before(hold, order.row, contents, seen.facts, seen.flags, seen.plan)
     if earlier is not None:

@@ -191,6 +191,12 @@ def _look_at(stored: Stored) -> None:
         raise JobFailed(f"No copy of the backup {stored.copy.backup_id} can be read: {error}") from error
 
 
+def globals_of(found: Sequence[Stored]) -> bytes:
+    """The server's roles, from the first of the copies that has them as they were stored. Raises as
+    `first_that_serves`."""
+    return first_that_serves([stored for stored in found if stored.has_globals], Stored.globals_sql)[1]
+
+
 def of_backup(backup: BackupJob, *, retry_seconds: float | None = None) -> Stored:
     """The first of its good copies that is there. Raises `JobFailed`."""
     return first_that_serves(all_of(backup, retry_seconds=retry_seconds), lambda stored: stored)[1]

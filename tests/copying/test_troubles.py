@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, connections
 from django.utils import timezone
 
-from jobs import ending
+from jobs import deleting, ending, trash
 from jobs.copying import copy_due
 from jobs.copying.lease import take
 from jobs.models import BackupCopy, BackupJob, Storage
@@ -124,6 +124,20 @@ def test_a_backup_that_goes_in_the_middle_leaves_no_object(
     assert [path for path in Path(nas.folder).rglob("*") if path.is_file()] == []
     left = BackupCopy.objects.filter(id=copy.id).values_list("state", flat=True)
     assert list(left) == (["deleting"] if how == "being deleted" else [])
+
+
+def test_deleted_for_good_in_the_middle_everything_goes(
+    stored: MakeBackup, first: Storage, nas: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = stored(content(3_000_000))
+    copy = planned(backup, nas)
+    during(monkeypatch, lambda: trash.for_good(backup, by=backup.user))
+    assert copy_due() == 0
+    due(*backup.copies.all())
+    deleting.retry()
+    assert (objects(first), objects(nas)) == (set(), set())
+    assert not BackupJob.objects.filter(id=backup.id).exists()
+    assert not BackupCopy.objects.filter(id=copy.id).exists()
 
 
 @pytest.mark.parametrize("late", [False, True])

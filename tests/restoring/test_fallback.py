@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from jobs.copying import copy_due
 from jobs.models import BackupCopy, BackupJob, RestoreJob, Storage
+from jobs.processors.stored import Changed, all_of, globals_of
 from jobs.restoring import contents_of
 from jobs.storage.keys import moved_key
 from tests import sample, servers
@@ -103,6 +104,16 @@ def test_one_found_damaged_while_it_streams_is_not_taken_again(
     BackupCopy.objects.filter(backup=backup).update(next_attempt_at=Now())
     assert copy_due() == 1  # made anew from the other one
     assert first(backup).state == "good"
+
+
+def test_the_roles_come_from_the_copy_that_has_them_as_they_were_stored(backup: BackupJob) -> None:
+    stored = all_of(backup)
+    whole = stored[0].globals_sql()
+    path = path_of(first(backup))
+    path.with_name(f"{path.name}.globals.sql").write_text("-- others")
+    with pytest.raises(Changed, match="the roles are not created"):
+        stored[0].globals_sql()
+    assert globals_of(stored) == whole
 
 
 def test_with_no_copy_left_the_reasons_are_told(restores: Restores, backup: BackupJob) -> None:
