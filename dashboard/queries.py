@@ -127,7 +127,7 @@ def home(user: User) -> dict[str, Any]:
     """What the first page shows."""
     databases = with_backups(visible_to(user, Database.objects.all())).select_related("user").order_by("name")
     jobs = visible_to(user, QueuedJob.objects.filter(status__in=["pending", "active"]))
-    ended = visible_to(user, BackupJob.objects.exclude(completed_at=None)).defer("log", "manifest")
+    ended = visible_to(user, BackupJob.objects.filter(trashed_at=None)).defer("log", "manifest")
     workers = workers_per_queue()
     counts = jobs.aggregate(waiting=Count("id", Q(status="pending")), running=Count("id", Q(status="active")))
     return {
@@ -136,7 +136,7 @@ def home(user: User) -> dict[str, Any]:
         "databases": databases[:200],
         "running_jobs": running(user)[:20],
         "waiting_jobs": jobs.filter(status="pending").order_by("run_at", "created_at")[:10],
-        "recent_backups": ended.order_by("-completed_at")[:8],
+        "recent_backups": ended.exclude(completed_at=None).order_by("-completed_at")[:8],
         "recent_writes": recent_writes(user),
         "workers": workers,
         "idle_queues": idle_queues(workers),

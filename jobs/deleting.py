@@ -110,9 +110,10 @@ def forget_if_empty(backup_id: UUID) -> bool:
     copies = BackupCopy.objects.filter(backup_id=backup_id)
     # What never became a copy has nothing left to be made from.
     unmade = Q(state__in=[CopyState.WRITING, CopyState.FAILED], completed_at=None, is_first=False)
-    if not copies.exclude(unmade).exists():
-        _mark(copies.filter(unmade))
+    if copies.exclude(unmade).exists():
+        return False
     if copies.exists():
+        _mark(copies)
         return False
     return bool(BackupJob.objects.filter(id=backup_id, status__in=ENDED).delete()[0])
 
