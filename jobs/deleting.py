@@ -64,9 +64,14 @@ def moment(prefix: str = "") -> Coalesce:
 
 
 def locked(rows: QuerySet[BackupJob], *, wait: bool = True) -> list[BackupJob]:
-    """The oldest first. What changed while this waited, so that it is not asked for any more, is left out."""
-    found = rows.annotate(moment=moment()).order_by("moment", "id").defer("log", "manifest")
-    return list(found.select_for_update(of=("self",), no_key=True, skip_locked=not wait))
+    """What changed while this waited, so that it is not asked for any more, is left out."""
+    return list(in_order(rows, wait=wait).defer("log", "manifest"))
+
+
+def in_order(rows: QuerySet[BackupJob], *, wait: bool = True) -> QuerySet[BackupJob]:
+    """To be locked by being read, the oldest first."""
+    ordered = rows.annotate(moment=moment()).order_by("moment", "id")
+    return ordered.select_for_update(of=("self",), no_key=True, skip_locked=not wait)
 
 
 def wanted_by_restores(backup_ids: Collection[UUID]) -> set[UUID]:

@@ -35,6 +35,7 @@ def put(backup: BackupJob, *, by: User, reason: str = "") -> None:
     with transaction.atomic():
         row = _deletable(backup, by)
         if row.trashed_at is None:
+            reason = reason or f"Deleted by {by.get_username()}."
             BackupJob.objects.filter(id=row.id).update(trashed_at=Now(), trash_reason=reason)
             _record(by, "trash", row)
 

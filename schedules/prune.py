@@ -134,6 +134,8 @@ def tightened(schedule: Schedule, old: Policies, new: Policies) -> int:
     """Give what only the new policies delete TRASH_DAYS to be taken back; how many copies wait now. What they
     keep after all waits no longer. To be called in the transaction that changes the schedule's row."""
     waiting = 0
+    mine = BackupJob.objects.filter(schedule_id=schedule.id, status=Status.COMPLETED)
+    list(deleting.in_order(mine).values_list("id"))  # nobody pins one meanwhile
     for storage_id in storages_of(schedule.id):
         kept = decision(schedule.id, storage_id, new, good(schedule.id)).keep
         here = BackupCopy.objects.filter(storage_id=storage_id)

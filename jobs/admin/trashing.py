@@ -50,7 +50,7 @@ class TrashFilter(admin.SimpleListFilter):
 
 
 def delete_into_trash(
-    owner: ModelAdmin[Any], request: HttpRequest, backups: list[BackupJob], *, back: str
+    owner: ModelAdmin[Any], request: HttpRequest, backups: list[BackupJob], *, back: str, reason: str = ""
 ) -> HttpResponseBase:
     """Where there is a trash and they are not in it already."""
     if settings.TRASH_DAYS == 0 or all(backup.trashed_at for backup in backups):
@@ -58,7 +58,9 @@ def delete_into_trash(
 
     def destroy() -> HttpResponseBase:
         done = f"moved to the trash for {_days()}"
-        for_each(request, backups, partial(trash.put, by=account(request)), done, what="backup")
+        for_each(
+            request, backups, partial(trash.put, by=account(request), reason=reason), done, what="backup"
+        )
         return redirect(LIST)
 
     return confirmed(owner, request, _into_trash(backups), destroy, back=back)
@@ -78,7 +80,8 @@ def wipe(owner: ModelAdmin[Any], request: HttpRequest, database: Any, *, back: s
     """All backups of a database but those that are pinned, not ended or in the trash already."""
     mine = BackupJob.objects.filter(database=database, trashed_at=None).defer("log", "manifest")
     backups = mine.filter(pinned=False, status__in=deleting.ENDED).prefetch_related("copies__storage")
-    return delete_into_trash(owner, request, list(backups.order_by("-created_at")), back=back)
+    reason = f"{account(request).get_username()} deleted all backups of {database.name}."
+    return delete_into_trash(owner, request, list(backups.order_by("-created_at")), back=back, reason=reason)
 
 
 def _destroy(request: HttpRequest, backup: BackupJob) -> None:

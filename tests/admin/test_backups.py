@@ -167,6 +167,8 @@ def test_a_database_can_be_wiped_into_the_trash(ada: Belongings, eve: Belongings
     ada.client.post(url, {"word": ada.database.name})
     trashed = BackupJob.objects.filter(trashed_at__isnull=False)
     assert list(trashed) == [ada.backup]
+    page = ada.client.get(step(ada.backup, "change")).content.decode()
+    assert f"ada deleted all backups of {ada.database.name}." in page
     assert not {pinned.pk, others.pk} & set(trashed.values_list("pk", flat=True))
     assert "There is none to delete" in ada.client.get(url).content.decode()
 
