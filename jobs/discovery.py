@@ -12,7 +12,7 @@ from django.db.utils import Error
 
 from jobs.crypto import CannotDecrypt
 from jobs.databases import session
-from jobs.models import Database
+from jobs.models import Database, MigrationJob, RestoreJob
 from jobs.pgtools.conninfo import Conninfo
 from jobs.pgtools.databases import Listed, databases
 from jobs.pgtools.errors import InvalidConninfo
@@ -31,6 +31,8 @@ COPIED = (
     "sslmode", "ca_certificate", "client_certificate", "sealed_client_key", "protected", "storage_id",
     "max_duration", "bandwidth_limit", "max_parallel",
 )  # fmt: skip
+KEPT = "What a restore or migration replaced: it is kept until that is undone, or the database dropped."
+BEING_MADE = "A restore or migration is making it."
 OWN = "SELECT current_database() AS name, (SELECT system_identifier::text FROM pg_control_system()) AS server"
 
 
@@ -78,10 +80,11 @@ def ask(conninfo: Conninfo) -> Answer:
 def found(database: Database, conninfo: Conninfo, answer: Answer) -> list[Found]:
     """What of an answer can be connected to."""
     known = registered(database.user, conninfo)
+    listed = [one for one in answer.listed if not one.closed]
+    ours = _of_restores([one.name for one in listed])
     return [
-        Found(one.name, one.size, known.get(one.name), _reason(one, conninfo))
-        for one in answer.listed
-        if not one.closed
+        Found(one.name, one.size, known.get(one.name), ours.get(one.name) or _reason(one, conninfo))
+        for one in listed
     ]
 
 
@@ -181,6 +184,17 @@ def _reason(one: Listed, conninfo: Conninfo) -> str:
     except InvalidConninfo as error:
         return str(error)
     return "" if one.may_connect else f'The login "{conninfo.user}" may not connect to it.'
+
+
+def _of_restores(names: list[str]) -> dict[str, str]:
+    """Those that a restore or migration of pgbr's makes or keeps, and drops again: name -> why it is left.
+    Their names hold an id or a time, so that no other server's are meant."""
+    found: dict[str, str] = {}
+    for model in (RestoreJob, MigrationJob):
+        kept = model.objects.filter(kept_name__in=names).values_list("kept_name", flat=True)
+        made = model.objects.filter(temporary_name__in=names).values_list("temporary_name", flat=True)
+        found |= {str(name): KEPT for name in kept} | {str(name): BEING_MADE for name in made}
+    return found
 
 
 def _require(database: Database, by: User) -> None:

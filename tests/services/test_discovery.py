@@ -15,7 +15,7 @@ from psycopg import sql
 
 from jobs import databases, discovery
 from jobs.discovery import Found
-from jobs.models import ActivityEvent, Database
+from jobs.models import ActivityEvent, Database, RestoreJob
 from jobs.pgtools import databases as listing
 from jobs.pgtools.errors import ConnectionFailed, PgToolsError
 from jobs.secrets import seal
@@ -110,6 +110,20 @@ def test_templates_and_closed_ones_are_left_out_and_locked_ones_explained(
     assert found["locked"].size is None
     assert "may not connect" in found["locked"].reason
     assert not found["locked"].free
+
+
+@pytest.mark.parametrize(("column", "why"), [("kept_name", "kept"), ("temporary_name", "making")])
+def test_what_a_restore_keeps_or_makes_is_explained_and_not_offered(
+    database: Database, places: Places, column: str, why: str
+) -> None:
+    """It is dropped again: registered, and watched, it would be told as vanished."""
+    name = places.make("shop_before_20260102_030405")
+    RestoreJob.objects.create(user=database.user, target_name="shop", status="completed", **{column: name})
+
+    found = places.of(discovery.discover(database, by=database.user))
+
+    assert why in found["shop_before_20260102_030405"].reason
+    assert not found["shop_before_20260102_030405"].free
 
 
 def test_sizes_that_cannot_be_told_hide_no_database(
