@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -110,6 +109,12 @@ def mark_all(backup: BackupJob) -> bool:
     return forget_if_empty(backup.id)
 
 
+def keep(copies: QuerySet[BackupCopy]) -> None:
+    """Good ones that were given up, or could not be deleted, are wanted after all."""
+    tried = {"error": None, "attempts": 0, "next_attempt_at": None}
+    copies.filter(state=CopyState.GOOD).update(**tried, delete_after=None)
+
+
 def forget_if_empty(backup_id: UUID) -> bool:
     """Delete the history of a locked backup of which nothing is stored (any more); whether that was so."""
     copies = BackupCopy.objects.filter(backup_id=backup_id)
@@ -159,37 +164,28 @@ def _age(backup: BackupJob) -> tuple[datetime, UUID]:
 # Removing: outside of any transaction ------------------------------------------------------------
 
 
-@dataclass
-class Removed:
-    """How many copies are gone, and what was in the way of others."""
-
-    count: int = 0
-    errors: list[str] = field(default_factory=list)
-
-
 def retry() -> int:
     """Remove what is marked and due; how many copies are gone. An upkeep duty."""
-    return work_off(BackupCopy.objects.all()).count
+    return work_off(BackupCopy.objects.all())
 
 
 def work_off(
     copies: QuerySet[BackupCopy], *, seconds: float = ROUND_SECONDS, away: set[UUID] | None = None
-) -> Removed:
-    """Remove those of the copies that are marked and due, for so long. A storage that is `away` is left alone
-    until the next round, and so costs one attempt."""
-    done, until = Removed(), time.monotonic() + seconds
+) -> int:
+    """Remove those of the copies that are marked and due, for so long; how many are gone. A storage that is
+    `away` is left alone until the next round, and so costs one attempt."""
+    gone, until = 0, time.monotonic() + seconds
     away = set() if away is None else away
     while time.monotonic() < until and not ending.has_begun():
         copy = _lease(copies.exclude(storage_id__in=away))
         if copy is None:
             break
         try:
-            done.count += _removed(copy)
+            gone += _removed(copy)
         except (StoreError, CannotDecrypt) as error:
-            done.errors.append(f"The copy in {copy.storage.name!r} could not be deleted: {error}")
             if getattr(error, "transient", False):
                 away.add(copy.storage_id)
-    return done
+    return gone
 
 
 @transaction.atomic
@@ -208,13 +204,14 @@ def _lease(copies: QuerySet[BackupCopy]) -> BackupCopy | None:
 
 def _removed(copy: BackupCopy) -> bool:
     """One attempt; False: it is locked. Raises `StoreError`, `CannotDecrypt`, having planned the next one."""
-    if not connection.in_atomic_block:
-        connection.close()
+    _let_go()
     try:
         store = store_for(copy.storage, retry_seconds=PATIENCE_SECONDS)
         until = store.locked_until(copy.storage_key)
         if until is None:
-            remove_objects(store, copy)
+            if not _is_ours(copy):
+                return False
+            _remove_objects(store, copy)
     except (StoreError, CannotDecrypt) as error:
         log.warning("could not delete %s: %s", copy.storage_key, error, extra={"job": copy.backup_id})
         pause = pause_after(copy.attempts, first=RETRY_FIRST, longest=RETRY_LONGEST)
@@ -230,7 +227,20 @@ def _removed(copy: BackupCopy) -> bool:
     return False
 
 
-def remove_objects(store: Store, copy: BackupCopy) -> None:
+def _is_ours(copy: BackupCopy) -> bool:
+    """Not if this process stood still for longer than its lease: by now the copy may be kept after all."""
+    ours = BackupCopy.objects.filter(id=copy.id, state=CopyState.DELETING, attempts=copy.attempts).exists()
+    _let_go()
+    return ours
+
+
+def _let_go() -> None:
+    """Nobody holds a connection while a store takes its time."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def _remove_objects(store: Store, copy: BackupCopy) -> None:
     """The manifest goes last: while it is there, what is left can still be told."""
     store.discard(copy.storage_key, copy.upload_token)
     for key in (copy.storage_key, globals_key(copy.storage_key), manifest_key(copy.storage_key)):
@@ -245,11 +255,10 @@ def _put_off(copy: BackupCopy, until: datetime, **columns: Any) -> None:
 
 def _is_whole(copy: BackupCopy) -> bool:
     """Is it still there, so that it can be restored from? A storage that never deletes keeps it."""
+    if not copy.is_first and copy.completed_at is None:
+        return False
     try:
-        store = store_for(copy.storage, retry_seconds=0)
-        return (copy.is_first or copy.completed_at is not None) and store.stat(
-            copy.storage_key
-        ).size == copy.size
+        return store_for(copy.storage, retry_seconds=0).stat(copy.storage_key).size == copy.size
     except (StoreError, CannotDecrypt):
         return False
 

@@ -52,15 +52,17 @@ def take_back(backup: BackupJob, *, by: User) -> bool:
             raise ServiceError(f"{_name(row)} is not in the trash.")
         _refuse_leaving(row)
         pinned = row.pinned or (row.schedule_id is not None and row.status == Status.COMPLETED)
-        given_up.update(delete_after=None)
+        deleting.keep(row.copies.all())
         BackupJob.objects.filter(id=row.id).update(trashed_at=None, trash_reason="", pinned=pinned)
         _record(by, "take back", row)
     return pinned
 
 
-def for_good(backup: BackupJob, *, by: User) -> bool:
-    """Delete it now; whether it is gone. Else a storage is away or refuses (its copies say why), which is
-    tried again, or it is locked: then it stays in the trash for so long.
+def for_good(
+    backup: BackupJob, *, by: User, seconds: float = REQUEST_SECONDS, away: set[UUID] | None = None
+) -> bool:
+    """Delete it within so many seconds, but not from storages that are `away`; whether it is gone. Else its
+    copies say what is in the way, which is tried again; or it is locked, and stays in the trash for so long.
 
     Raises `NotFound`, or `ServiceError` for what is pinned, has not ended, or is wanted by a restore.
     """
@@ -72,7 +74,7 @@ def for_good(backup: BackupJob, *, by: User) -> bool:
         _record(by, "delete", row)
         if deleting.mark_all(row):
             return True
-    deleting.work_off(BackupCopy.objects.filter(backup_id=backup.id), seconds=REQUEST_SECONDS)
+    deleting.work_off(BackupCopy.objects.filter(backup_id=backup.id), seconds=seconds, away=away)
     return not BackupJob.objects.filter(id=backup.id).exists()
 
 
@@ -87,7 +89,7 @@ def pin(backup: BackupJob, pinned: bool, *, by: User) -> None:
             if row.trashed_at is not None:
                 raise ServiceError(f"{_name(row)} is in the trash: take it back instead.")
             _refuse_leaving(row)
-            row.copies.update(delete_after=None)
+            deleting.keep(row.copies.all())
         BackupJob.objects.filter(id=row.id).update(pinned=pinned)
         _record(by, "pin" if pinned else "unpin", row)
 
@@ -114,7 +116,7 @@ def empty_due() -> int:
     duty."""
     gone = sum(_condemn(backup_id) for backup_id in list(_overdue().values_list("id", flat=True)))
     marked = BackupCopy.objects.filter(backup__trashed_at__isnull=False)
-    return gone + deleting.work_off(marked).count
+    return gone + deleting.work_off(marked)
 
 
 def _overdue() -> QuerySet[BackupJob]:

@@ -90,7 +90,7 @@ def prune(schedule: Schedule, *, away: set[UUID] | None = None) -> int:
         _mark(schedule.id, storage_id)
         _mark_overdue(schedule.id, storage_id)
     mine = BackupCopy.objects.filter(backup__schedule_id=schedule.id)
-    gone = deleting.work_off(mine, away=away).count + _drop_failed(schedule)
+    gone = deleting.work_off(mine, away=away) + _drop_failed(schedule)
     Schedule.objects.filter(id=schedule.id).update(retention_error=_trouble(schedule.id))
     return gone
 
@@ -100,8 +100,10 @@ def _mark(schedule_id: UUID, storage_id: UUID) -> None:
     """Decided while the schedule is locked, so that no policy is changed in between."""
     row = Schedule.objects.select_for_update(no_key=True).filter(id=schedule_id).first()
     if row is not None:
-        gone = decision(row.id, storage_id, Policies.of(row)).delete
-        deleting.mark_surplus(row.id, storage_id, set(gone) - sources(gone))
+        decided = decision(row.id, storage_id, Policies.of(row))
+        refused = candidates(row.id).filter(storage_id=storage_id, next_attempt_at__isnull=False)
+        deleting.keep(refused.filter(backup_id__in=decided.keep))
+        deleting.mark_surplus(row.id, storage_id, set(decided.delete) - sources(decided.delete))
 
 
 def _mark_overdue(schedule_id: UUID, storage_id: UUID) -> None:

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.options import ModelAdmin
+from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
@@ -26,6 +29,7 @@ from jobs.services import ServiceError
 
 LIST = "admin:jobs_backupjob_changelist"
 IN_TRASH, EVERYTHING = "yes", "all"
+REQUEST_SECONDS = 20.0  # of deleting while somebody waits
 SHOWN = 20  # of what is deleted, one by one
 
 
@@ -70,7 +74,8 @@ def delete_for_good(
     owner: ModelAdmin[Any], request: HttpRequest, backups: list[BackupJob], *, back: str
 ) -> HttpResponseBase:
     def destroy() -> HttpResponseBase:
-        for_each(request, backups, partial(_destroy, request), "deleted for good", what="backup")
+        act = partial(_destroy, account(request), time.monotonic() + REQUEST_SECONDS, set())
+        for_each(request, backups, act, "deleted for good", what="backup")
         return redirect(LIST)
 
     return confirmed(owner, request, _for_good(backups), destroy, back=back)
@@ -84,8 +89,10 @@ def wipe(owner: ModelAdmin[Any], request: HttpRequest, database: Any, *, back: s
     return delete_into_trash(owner, request, list(backups.order_by("-created_at")), back=back, reason=reason)
 
 
-def _destroy(request: HttpRequest, backup: BackupJob) -> None:
-    if not trash.for_good(backup, by=account(request)):
+def _destroy(by: User, until: float, away: set[UUID], backup: BackupJob) -> None:
+    """What cannot be deleted while somebody waits is left to the workers."""
+    seconds = max(0.0, until - time.monotonic())
+    if not trash.for_good(backup, by=by, seconds=seconds, away=away):
         raise ServiceError(_why_not(backup))
 
 

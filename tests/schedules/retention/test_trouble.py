@@ -11,14 +11,16 @@ from typing import Literal
 import pytest
 
 from jobs import deleting, trash
-from jobs.models import BackupJob, Storage
+from jobs.models import BackupCopy, BackupJob, Storage
 from jobs.models.storage import CopyState
 from jobs.processors.stored import of_backup
 from jobs.secrets import seal
 from jobs.storage.base import FOREVER
+from jobs.storage.local import LocalStore
 from jobs.storage.s3 import S3Store
 from jobs.stores import store_for
 from schedules import prune
+from schedules.models import Schedule
 from schedules.retention import Policy
 from tests import s3server
 from tests.schedules.conftest import MakeSchedule, ago, clock, fresh
@@ -104,6 +106,37 @@ def test_what_a_storage_refuses_to_delete_stays_good_and_is_tried_with_growing_p
     assert prune.prune(schedule) == 1
     assert remaining() == {new.id}
     assert fresh(schedule).retention_error is None
+
+
+def test_what_could_not_be_deleted_and_is_to_stay_after_all_is_no_trouble_any_more(
+    make_schedule: MakeSchedule, backup: Backup, s3_storage: Storage
+) -> None:
+    schedule = make_schedule(keep_last=1)
+    old, _ = (backup(schedule, ago(days=days), storages=[s3_storage]) for days in (2, 1))
+    login(s3_storage, s3server.NO_DELETE)
+    prune.prune(schedule)
+    assert fresh(schedule).retention_error
+    Schedule.objects.update(keep_last=2)
+    prune.prune(schedule)
+    assert fresh(schedule).retention_error is None
+    copy = old.copies.get()
+    assert (copy.state, copy.error, copy.next_attempt_at) == (CopyState.GOOD, None, None)
+
+
+def test_a_process_that_stood_still_deletes_nothing_that_is_kept_by_now(
+    backup: Backup, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one was told by the storage that it refuses, and somebody took the backup back."""
+    kept = backup(None, ago(days=1))
+
+    def meanwhile(*_: object) -> None:
+        BackupCopy.objects.update(state=CopyState.GOOD)
+        trash.take_back(kept, by=kept.user)
+
+    monkeypatch.setattr(LocalStore, "locked_until", meanwhile)
+    trash.for_good(kept, by=kept.user)
+    assert objects(storage) == {str(kept.id)}
+    assert b"".join(of_backup(kept).read()) == content_of(kept)
 
 
 # Locks -------------------------------------------------------------------------------------------
