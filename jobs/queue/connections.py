@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,15 +21,28 @@ from jobs.backoff import pause_after
 
 Result = TypeVar("Result")
 
-READ_ONLY, NO_SUCH_TABLE = "25006", "42P01"
+READ_ONLY, IDLE_TOO_LONG, NO_SUCH_TABLE = "25006", "25P03", "42P01"
+IDLE_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
 
 def is_outage(error: BaseException) -> bool:
-    """The database is away, read-only (a failover under way) or not migrated yet: wait, do not give up."""
+    """The database is away, read-only (a failover under way) or not migrated yet, or it ended our session
+    while we were frozen: wait, do not give up."""
     state = getattr(error.__cause__, "sqlstate", None)
-    return isinstance(error, OperationalError | InterfaceError) or state in {READ_ONLY, NO_SUCH_TABLE}
+    return isinstance(error, OperationalError | InterfaceError) or state in {
+        READ_ONLY,
+        IDLE_TOO_LONG,
+        NO_SUCH_TABLE,
+    }
+
+
+def limit_idle_transactions(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """A process that is frozen in the middle of a transaction, or whose machine is gone, loses its locks: all
+    others wait for them. Not as an option of the connection, which poolers refuse."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS * 1000:.0f}ms'")
 
 
 class _Shared:
