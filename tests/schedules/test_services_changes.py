@@ -133,13 +133,13 @@ def test_switching_to_what_it_is_changes_nothing(schedule: Schedule, user: User)
     assert actions() == [("add", "nightly")]
 
 
-def test_clone_is_the_same_but_disabled_and_calls_no_monitor(database: Database, user: User, full: Plan) -> None:
+def test_clone_is_the_same_but_off_and_silent(database: Database, user: User, full: Plan) -> None:
     schedule = services.create(database, full, by=user)
 
     twin = services.clone(schedule, "twin", by=user)
 
-    silent = dict.fromkeys(["ping_start_url", "ping_success_url", "ping_failure_url"], "")
-    assert services.plan_of(fresh(twin)) == replace(full, name="twin", enabled=False, **silent)
+    silent = replace(full, ping_start_url="", ping_success_url="", ping_failure_url="")
+    assert services.plan_of(fresh(twin)) == replace(silent, name="twin", enabled=False)
     assert twin.id != schedule.id
     assert twin.next_run_at is None
 
