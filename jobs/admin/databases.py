@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet, Sum
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -29,6 +31,7 @@ from jobs.services import record
 from jobs.targets import conninfo_for
 
 CERTIFICATES: list[Any] = ["ca_certificate", "client_certificate", "client_key"]
+CONNECTION = {"url", "sslmode", *CERTIFICATES}
 
 
 @admin.register(Database)
@@ -64,6 +67,13 @@ class DatabaseAdmin(OwnedAdmin[Database]):
         # What workers write (facts, checked_at) stays theirs, unless it speaks of another server now.
         obj.save(update_fields=form.columns() if change else None)
         record(account(request), "change" if change else "add", obj)
+        if CONNECTION & set(form.changed_data):
+            # A wrong password is told at once. Saved all the same: the server may only be away.
+            transaction.on_commit(partial(database_actions.test_connection, request, obj))
+
+    def response_post_save_add(self, request: HttpRequest, obj: Database) -> HttpResponseRedirect:
+        """Its page has what comes next: a backup, a schedule, the others on its server."""
+        return redirect("admin:jobs_database_change", obj.pk)
 
     # Columns
 

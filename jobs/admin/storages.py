@@ -9,9 +9,10 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Value
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
@@ -84,6 +85,12 @@ class StorageAdmin(OwnedAdmin[Storage]):
         form.apply(obj)
         obj.save()
         record(account(request), "change" if change else "add", obj)
+        if not change or {"folder", *KEYS} & set(form.changed_data):
+            # A wrong key is told at once. Saved all the same: the store may only be away.
+            transaction.on_commit(lambda: self._test(request, self.find(request, obj.pk)))
+
+    def response_post_save_add(self, request: HttpRequest, obj: Storage) -> HttpResponseRedirect:
+        return redirect("admin:jobs_storage_change", obj.pk)
 
     # Columns
 

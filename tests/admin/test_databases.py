@@ -112,6 +112,20 @@ def test_a_failed_connection_test_says_why(ada: Belongings) -> None:
     assert PASSWORD not in page
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_is_tried_when_it_is_saved_and_only_then(ada: Belongings) -> None:
+    """A wrong password is no news of the first night."""
+    url = f"postgresql://app:{PASSWORD}@127.0.0.1:1/shop"
+    page = ada.client.post(ADD, filled(url=url), follow=True).content.decode()
+    database = Database.objects.get(name="orders")
+    assert "added successfully" in page
+    assert "Cannot log in to 127.0.0.1:1" in page
+    assert f"/database/{database.pk}/backup/" in page
+
+    page = ada.client.post(page_of(database), filled(url="", max_rate="2"), follow=True).content.decode()
+    assert "Cannot log in" not in page
+
+
 def test_what_a_server_says_is_escaped(ada: Belongings) -> None:
     facts = {"version": HOSTILE, "owner": HOSTILE, "missing_privileges": [HOSTILE]}
     remember_facts(ada.database, facts)

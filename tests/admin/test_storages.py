@@ -111,6 +111,14 @@ def test_a_test_reports_each_permission_by_itself(ada: Belongings) -> None:
     assert ada.storage.test_result == {"put": None, "get": None, "list": None, "delete": None}
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_storage_is_tried_when_it_is_saved(root: Client) -> None:
+    folder = {"name": "srv", "kind": "folder", "folder": "/proc/nowhere"}
+    page = root.post(ADD, folder, follow=True).content.decode()
+    assert "srv cannot be used" in page
+    assert page_of(Storage.objects.get(name="srv"), "test") in page
+
+
 def test_a_failing_test_says_why(ada: Belongings) -> None:
     Storage.objects.filter(pk=ada.storage.pk).update(folder="/proc/nowhere")
     page = ada.client.post(page_of(ada.storage, "test"), follow=True).content.decode()
