@@ -96,7 +96,7 @@ class BackupAdmin(HistoryAdmin[BackupJob]):
     def take_back(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> None:
         for_each(request, chosen, partial(trash.take_back, by=account(request)), "taken back", what="backup")
 
-    @admin.action(description="Delete with artifact …")
+    @admin.action(description="Delete …")
     def delete_with_artifact(self, request: HttpRequest, chosen: QuerySet[BackupJob]) -> HttpResponseBase:
         return redirect(reverse("admin:jobs_backupjob_delete_many") + f"?ids={_ids(chosen)}")
 

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from jobs.admin import formats
 from jobs.admin.backup_form import BackupForm
@@ -55,9 +56,16 @@ def backup_now(
 def _enqueue(request: HttpRequest, databases: list[Database], chosen: dict[str, Any]) -> HttpResponseBase:
     by = account(request)
     for database in databases:
-        enqueue_backup(database, chosen["given"], by=by, storage=chosen["storage"])
-        messages.success(request, f"A backup of {database.name} is queued.")
+        job = enqueue_backup(database, chosen["given"], by=by, storage=chosen["storage"])
+        messages.success(request, queued(f"A backup of {database.name} is queued.", job))
     return redirect("admin:jobs_backupjob_changelist")
+
+
+def queued(words: str, job: UUID) -> SafeString:
+    """With the way to a job that no list has yet."""
+    return format_html(
+        '{} <a href="{}">Follow it</a>', words, reverse("admin:jobs_queuedjob_change", args=[job])
+    )
 
 
 def restore_newest(request: HttpRequest, database: Database) -> HttpResponseBase:

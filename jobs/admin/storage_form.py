@@ -33,6 +33,7 @@ class StorageForm(StorageModelForm):
         required=False,
         assume_scheme="https",
         max_length=500,
+        widget=forms.URLInput({"class": "vURLField"}),
         help_text="Such as https://s3.example.com. Empty: AWS.",
     )
     secret = forms.CharField(label="Secret access key", required=False, widget=secret_line())

@@ -29,7 +29,8 @@ class WatchFields(forms.Form):
     schedule = forms.ChoiceField(
         label="Schedule",
         required=False,
-        help_text="New databases get a copy of it, switched on, with its options, retention and pings.",
+        help_text="New databases get a copy of it, switched on: times, options, retention and storages. "
+        "It calls no monitor until you give it an address of its own.",
     )
 
     def offer_watch(self, database: Database, owner: User) -> None:

@@ -30,4 +30,6 @@ class WriteOnlyText(forms.Textarea):
 
 
 def secret_line() -> forms.PasswordInput:
-    return forms.PasswordInput(NO_HELP | {"autocomplete": "new-password"}, render_value=False)
+    return forms.PasswordInput(
+        NO_HELP | {"autocomplete": "new-password", "class": "vTextField"}, render_value=False
+    )

@@ -37,6 +37,8 @@ class NameForm(forms.Form):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.schedule = schedule
+        if schedule is None and not self.is_bound:
+            self.fields["name"].widget.attrs["autofocus"] = True
         field = self.fields["database"]
         assert isinstance(field, DatabaseChoice)  # noqa: S101
         field.queryset, field.whose = databases.select_related("user").order_by("name"), by.pk

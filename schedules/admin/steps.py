@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from jobs.admin.base import OwnedAdmin, account
+from jobs.admin.database_actions import queued
 from jobs.admin.deletion import Plan, confirmed
 from jobs.models import BackupJob, Database
 from jobs.services import ServiceError
@@ -46,11 +47,12 @@ def enable_view(request: HttpRequest, schedule: Schedule) -> HttpResponseBase:
 
 def run_view(request: HttpRequest, schedule: Schedule) -> HttpResponseBase:
     try:
-        run(request, schedule)
+        job = run(request, schedule)
     except REFUSALS as error:
         messages.error(request, f"{schedule.name}: {error}")
     else:
-        messages.success(request, f"A backup of {schedule.database.name} is queued as {schedule.name} says.")
+        words = f"A backup of {schedule.database.name} is queued as {schedule.name} says."
+        messages.success(request, queued(words, job))
     return back(request, url("change", schedule.pk))
 
 

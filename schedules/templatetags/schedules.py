@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
+from jobs.admin import formats
 from jobs.models import BackupJob, Database
 from schedules.admin import columns
 from schedules.admin.overview import with_health
+from schedules.admin.timing import local
 from schedules.models import Schedule
 
 register = template.Library()
+
+
+@register.filter
+def at(instant: datetime, zone: str) -> SafeString:
+    """As the clock of the zone had it; in UTC, to the second, on hover."""
+    utc, shown = formats.exact(instant), local(instant, zone)
+    return format_html('<time datetime="{}" title="{}">{}</time>', instant.isoformat(), utc, shown)
 
 
 @register.inclusion_tag("schedules/of_database.html")

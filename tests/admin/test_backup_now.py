@@ -34,7 +34,9 @@ def test_pressing_the_button_queues_a_full_backup(ada: Belongings) -> None:
     (job,) = queued(ada)
     assert job.payload["flags"] == {}
     assert job.user == ada.user
-    assert f"A backup of {ada.database.name} is queued." in response.content.decode()
+    page = response.content.decode()
+    assert f"A backup of {ada.database.name} is queued." in page
+    assert f"/admin/jobs/queuedjob/{job.pk}/change/" in page
 
 
 def test_flags_reach_the_job_as_given(ada: Belongings) -> None:

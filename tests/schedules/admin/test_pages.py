@@ -15,6 +15,7 @@ from django.utils import timezone
 from dashboard.middleware import POLICY
 from jobs.models import BackupCopy, BackupJob, Database, QueuedJob
 from schedules import services
+from schedules.admin.timing import local
 from schedules.models import Schedule, SchedulePing, SkippedSlot
 from schedules.plans import Target
 from schedules.retention import Policy
@@ -44,6 +45,7 @@ def test_the_page_shows_what_comes_next_and_what_was(ada: Belongings, nightly: S
     assert "At 02:30" in text
     assert text.count("data-instant=") == 5
     assert f"/admin/jobs/backupjob/{backup.pk}/change/" in text
+    assert text.count(f">{local(slot, nightly.timezone)}</time>") == 2  # the run, and what was skipped
     assert "late" in text
     assert "waiting" in text
     assert "the previous one was running" in text
