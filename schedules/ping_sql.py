@@ -78,7 +78,7 @@ WHERE ping.id = late.id
 
 # A leased ping has an attempt and no error yet. While a start is on its way, its verdict waits.
 LEASE = """
-WITH due AS MATERIALIZED (
+WITH owed AS MATERIALIZED (
     SELECT ping.id
     FROM backup_schedule_pings AS ping
     WHERE ping.next_attempt_at <= now()
@@ -95,8 +95,8 @@ UPDATE backup_schedule_pings AS ping
 SET attempts = ping.attempts + 1,
     next_attempt_at = now() + make_interval(secs => %(lease)s),
     error = NULL
-FROM due
-WHERE ping.id = due.id
+FROM owed
+WHERE ping.id = owed.id
 RETURNING ping.id, ping.schedule_id, ping.backup_id, ping.kind, ping.attempts
 """
 
