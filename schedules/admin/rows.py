@@ -88,7 +88,7 @@ def rearranged(rows: Sequence[dict[str, Any]], what: str) -> list[dict[str, Any]
     """After a button: "add", "remove:<number>", "up:<number>"."""
     changed = list(rows)
     kind, _, text = what.partition(":")
-    number = int(text) if text.isdecimal() else 0
+    number = int(text) if text.isdecimal() and len(text) < 4 else len(changed)
     if kind == "add" and len(changed) < MOST_STORAGES:
         changed.append({})
     elif kind == "remove" and number < len(changed):
