@@ -31,7 +31,7 @@ class Shown:
 
 
 def shown(backup: BackupJob) -> list[Shown]:
-    return [_shown(backup, copy) for copy in backup.copies.all()]
+    return [shown_of(backup, copy) for copy in backup.copies.all()]
 
 
 def try_one(request: HttpRequest, backup: BackupJob) -> None:
@@ -47,7 +47,7 @@ def try_one(request: HttpRequest, backup: BackupJob) -> None:
         messages.success(request, f"The copy in {copy.storage.name} is made next.")
 
 
-def _shown(backup: BackupJob, copy: BackupCopy) -> Shown:
+def shown_of(backup: BackupJob, copy: BackupCopy) -> Shown:
     again = copy.next_attempt_at
     if copy.state == CopyState.GOOD:
         return Shown(copy, "good", "good")

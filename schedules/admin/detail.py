@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from jobs.admin.base import OwnedAdmin
+from jobs.admin.copies import shown_of
 from jobs.copying import lonely
 from jobs.models import BackupCopy, BackupJob, QueuedJob
 from jobs.models.storage import CopyState
@@ -23,7 +24,7 @@ from schedules.admin.pages import page
 from schedules.admin.timing import RUNS, Reading
 from schedules.cron import CronError
 from schedules.health import Health, health
-from schedules.models import Schedule, SchedulePing, SkippedSlot
+from schedules.models import PingKind, Schedule, SchedulePing, SkippedSlot
 from schedules.ping_urls import addresses
 from schedules.plans import Target, targets_of
 from schedules.retention import Policy
@@ -81,7 +82,9 @@ def coming(schedule: Schedule) -> Reading | None:
 
 def _past(schedule: Schedule) -> dict[str, Any]:
     backups = BackupJob.objects.filter(schedule_id=schedule.pk).defer("log", "manifest")
-    pings = list(SchedulePing.objects.filter(schedule=schedule).order_by("-created_at")[:LATEST])
+    # Both of one run may have been noted at the same instant.
+    noted = SchedulePing.objects.filter(schedule=schedule).order_by("-created_at")[:LATEST]
+    pings = sorted(noted, key=lambda ping: (ping.created_at, ping.kind != PingKind.START), reverse=True)
     called = {ping.backup_id for ping in pings}
     return {
         "backups": backups.order_by("-created_at")[:LATEST],
@@ -89,7 +92,7 @@ def _past(schedule: Schedule) -> dict[str, Any]:
         "skipped": SkippedSlot.objects.filter(schedule=schedule).order_by("-slot")[:LATEST],
         "pings": pings,
         "known": set(BackupJob.objects.filter(pk__in=called).values_list("pk", flat=True)),
-        "lagging": _lagging(schedule)[:LATEST],
+        "lagging": [shown_of(copy.backup, copy) for copy in _lagging(schedule)[:LATEST]],
         "given_up": _copies(schedule).filter(delete_after__isnull=False).order_by("delete_after")[:LATEST],
         "locked": _copies(schedule).filter(locked_until__gt=timezone.now(), state=CopyState.DELETING)[
             :LATEST

@@ -26,6 +26,7 @@ class Preview:
     later: list[Fate] = field(default_factory=list)
     kept: list[Fate] = field(default_factory=list)
     failure: str = ""
+    zone: str = "UTC"  # of the times, as the reasons have it
 
     @property
     def trash_days(self) -> int:
@@ -49,6 +50,7 @@ def preview_of(schedule: Schedule | None, parts: Parts) -> Preview:
         now=[fate for fate in deleted if _key(fate) in gone],
         later=[fate for fate in deleted if _key(fate) not in gone],
         kept=[fate for fate in fates if not fate.delete],
+        zone=typed.timezone,
     )
 
 

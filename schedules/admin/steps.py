@@ -62,7 +62,7 @@ def clone_view(request: HttpRequest, schedule: Schedule) -> HttpResponseBase:
     except REFUSALS as error:
         messages.error(request, f"{schedule.name}: {error}")
         return back(request, url("change", schedule.pk))
-    messages.success(request, f"{made.name} is the same as {schedule.name}, and off until you switch it on.")
+    messages.success(request, f"{made.name} is the same as {schedule.name}, but off, and calls no monitor.")
     return redirect(url("edit", made.pk))
 
 

@@ -119,10 +119,31 @@ def test_trouble_is_shown_with_its_reason(ada: Belongings) -> None:
     Schedule.objects.update(retention_error="store-ada is away")
     text = page(ada, step_of(made))
     for part in (
-        "1 copy lagging", "the disk is gone", "4 attempts", "in 3 hours", "12 monthly", "7 daily",
+        "1 copy lagging", "the disk is gone", "failed 4 times", "in 3 hours", "12 monthly", "7 daily",
         "given up", "timed out", "sent", "https://monitor.test/ok", "store-ada is away",
     ):  # fmt: skip
         assert part in text, part
+
+
+def test_a_copy_that_waits_for_its_next_try_is_not_called_being_written(
+    ada: Belongings, nightly: Schedule
+) -> None:
+    BackupCopy.objects.create(
+        backup=run_of(nightly, ada), storage=storage_of(ada, "far"), is_first=False, state="writing",
+        storage_key="x", error="it is away", next_attempt_at=timezone.now() + timedelta(hours=3), attempts=2,
+    )  # fmt: skip
+    (copy,) = ada.client.get(step_of(nightly)).context["lagging"]
+    assert (copy.word, copy.again) == ("waiting", copy.copy.next_attempt_at)
+
+
+def test_the_outcome_is_listed_above_the_start_of_the_same_instant(
+    ada: Belongings, nightly: Schedule
+) -> None:
+    calls = [SchedulePing(schedule=nightly, backup_id=uuid4(), kind=kind) for kind in ("start", "success")]
+    SchedulePing.objects.bulk_create(calls)
+    SchedulePing.objects.update(created_at=timezone.now())
+    shown = ada.client.get(step_of(nightly)).context["pings"]
+    assert [ping.kind for ping in shown] == ["success", "start"]
 
 
 def test_a_backup_tells_its_schedule_and_slot(ada: Belongings, nightly: Schedule) -> None:
