@@ -31,6 +31,9 @@ def discover(owner: OwnedAdmin[Database], request: HttpRequest, database: Databa
 def _register(request: HttpRequest, database: Database) -> HttpResponseBase:
     by = account(request)
     names = request.POST.getlist("names")
+    if not names and "all" not in request.POST:
+        messages.error(request, "None was chosen: tick those to register.")
+        return redirect("admin:jobs_database_discover", database.pk)
     if "all" in request.POST:
         free = [one.name for one in discovery.discover(database, by=by) if one.free]
         names = free[: discovery.MOST_AT_ONCE]
@@ -38,7 +41,7 @@ def _register(request: HttpRequest, database: Database) -> HttpResponseBase:
     if made:
         shown = ", ".join(row.name for row in made[:10]) + (" and more" if len(made) > 10 else "")
         words = "1 database is" if len(made) == 1 else f"{len(made)} databases are"
-        messages.success(request, f"{words} registered: {shown}.")
+        messages.success(request, f"{words} registered: {shown}. Without a schedule nothing backs them up.")
     else:
         messages.info(request, "They are registered already.")
     return redirect("admin:jobs_database_changelist")
