@@ -197,6 +197,7 @@ UPKEEP_DUTIES = [
     ("jobs.worker.registry.forget_dead", "slow", 600.0),
     ("schedules.pings.forget_old", "slow", 3600.0),
     ("schedules.skips.forget_old", "slow", 3600.0),
+    ("schedules.ahead.set_right", "slow", 600.0),
     ("jobs.copying.copy_due", "copies", 15.0),
     ("schedules.pings.collect", "pings", 5.0),
     ("schedules.pings.send_due", "pings", 5.0),
