@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils.safestring import SafeString
 
+from jobs.models import Database
 from jobs.services import visible_to
 from schedules.admin import columns
 from schedules.admin.badges import badges, problems
 from schedules.health import Health, health
 from schedules.models import Schedule
 
-NEXT, WRONG, SEEN = 5, 10, 1000
+NEXT, WRONG, SEEN, BY_HAND = 5, 10, 1000, 6
 
 
 @dataclass(frozen=True)
@@ -58,4 +59,14 @@ def home(user: User) -> dict[str, Any]:
     lines = with_health(mine.order_by(F("next_run_at").asc(nulls_last=True), "name")[:SEEN])
     wrong = [line for line in lines if line.has_problems]
     well = [line for line in lines if line.is_planned and not line.has_problems]
-    return {"has_schedules": bool(lines), "schedule_lines": wrong[:WRONG] + well[:NEXT]}
+    return {
+        "has_schedules": bool(lines),
+        "schedule_lines": wrong[:WRONG] + well[:NEXT],
+        "by_hand": list(_by_hand(user)[:BY_HAND]) if lines else [],
+    }
+
+
+def _by_hand(user: User) -> QuerySet[Database]:
+    """The databases that no schedule backs up."""
+    planned = Schedule.objects.filter(database=OuterRef("pk"), enabled=True)
+    return visible_to(user, Database.objects.filter(~Exists(planned)).order_by("name"))

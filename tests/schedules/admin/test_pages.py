@@ -192,6 +192,16 @@ def test_home_shows_what_is_wrong_and_what_runs_next(ada: Belongings) -> None:
     assert "broken" in page(ada, "/admin/")
 
 
+def test_home_names_the_databases_that_no_schedule_backs_up(
+    ada: Belongings, eve: Belongings, nightly: Schedule
+) -> None:
+    Database.objects.create(user=ada.user, name="other", sealed_url=ada.database.sealed_url)
+    assert [one.name for one in ada.client.get("/admin/").context["by_hand"]] == ["other"]
+    services.set_enabled(nightly, False, by=ada.user)
+    names = [one.name for one in ada.client.get("/admin/").context["by_hand"]]
+    assert names == ["other", ada.database.name]
+
+
 def test_a_storage_that_a_schedule_names_is_not_deleted(ada: Belongings) -> None:
     storage = storage_of(ada, "named")
     planned(ada, storages=[Target(storage)])
