@@ -14,8 +14,9 @@ from django.db.utils import Error
 from jobs import ending
 from jobs.backoff import pause_after
 from jobs.copying.lease import UNFINISHED, Lease, Lost, briefly, take
-from jobs.copying.sources import PATIENCE_SECONDS, Record, Source, is_same_place, sources
-from jobs.copying.transfer import Foreign, NoSource, Transfer
+from jobs.copying.places import Foreign, Place, one_place, others
+from jobs.copying.sources import PATIENCE_SECONDS, Record, sources
+from jobs.copying.transfer import NoSource, Transfer
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy
 from jobs.models.storage import CopyState
@@ -69,27 +70,22 @@ def _ordered(lease: Lease) -> Transfer:
         raise Lost
     backup = copy.backup
     found = sources(backup)
-    _require_another_place(copy, found)
+    store = store_for(copy.storage, retry_seconds=PATIENCE_SECONDS)
+    place = Place(copy.storage, copy.storage_key)
+    for source in found:
+        if place.is_surely(held := Place(source.storage, source.key)):
+            raise one_place(store.name, held)
     return Transfer(
         lease,
-        store_for(copy.storage, retry_seconds=PATIENCE_SECONDS),
+        store,
         copy.storage_key,
         copy.upload_token,
         Record(backup.size or 0, backup.sha256 or ""),
         backup.manifest,
         found,
         copy.has_globals,
+        [] if copy.is_first or copy.completed_at else others(copy),
     )
-
-
-def _require_another_place(copy: BackupCopy, found: list[Source]) -> None:
-    """It would be found there, whole, and taken for a copy: one object that two rows may delete."""
-    for source in found:
-        if source.key == copy.storage_key and is_same_place(source.storage, copy.storage):
-            raise Foreign(
-                f"The storages {copy.storage.name!r} and {source.storage.name!r} are one place, which has "
-                "the backup already. Take one of them out of the schedule, or give it another prefix."
-            )
 
 
 def _good(transfer: Transfer) -> dict[str, object]:

@@ -6,15 +6,11 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from uuid import UUID
-
-from django.conf import settings
 
 from jobs.copying.lease import briefly
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupJob, Storage
-from jobs.models.storage import StorageKind
 from jobs.processors import copies
 from jobs.storage.base import Stop, Stopped, Store, StoreError
 from jobs.storage.keys import globals_key
@@ -103,18 +99,6 @@ class Source:
         with briefly():
             copies.mark_damaged(self.copy_id, said)
         raise Unusable(said)
-
-
-def is_same_place(one: Storage, other: Storage) -> bool:
-    """Two rows may describe one folder or bucket."""
-    if one.kind == StorageKind.FOLDER == other.kind:
-        return _folder(one) == _folder(other)
-    where = [(row.kind, row.endpoint.rstrip("/").lower(), row.bucket) for row in (one, other)]
-    return where[0] == where[1]
-
-
-def _folder(storage: Storage) -> Path:
-    return Path(storage.folder or settings.BACKUP_FOLDER).resolve()
 
 
 def sources(backup: BackupJob) -> list[Source]:

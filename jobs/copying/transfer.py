@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jobs.copying.lease import Lease
+from jobs.copying.places import Foreign, Place, one_place
 from jobs.copying.sources import Record, Source, Unusable
 from jobs.processors.manifest import as_bytes
 from jobs.storage.base import AlreadyExists, ObjectMissing, Store, StoreError
@@ -16,18 +17,14 @@ from jobs.storage.keys import globals_key, manifest_key
 Result = TypeVar("Result")
 
 
-class Foreign(StoreError):
-    """Under the copy's key lies something that is not the copy, and that stays."""
-
-
 class NoSource(StoreError):
     """None of the good copies can be read, or there is none."""
 
 
 @dataclass
 class Transfer:
-    """`manifest` is the backup's. `has_globals`: the copy had some when it was good before. `made`: the keys
-    of its objects that are there by now."""
+    """`manifest` is the backup's. `has_globals`: the copy had some when it was good before. `others`: where
+    what is found could be another copy. `made`: the keys of its objects that are there by now."""
 
     lease: Lease
     store: Store
@@ -37,6 +34,7 @@ class Transfer:
     manifest: dict[str, Any] | None
     sources: list[Source]
     has_globals: bool = False
+    others: list[Place] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
 
     def run(self) -> None:
@@ -71,6 +69,7 @@ class Transfer:
             return False  # an access key that may only put: the writer will find out
         problem = self.record.other_size(size) or self._difference()
         if problem is None:
+            self._require_another_place()
             self.made.append(self.key)
             return True
         if size:
@@ -78,6 +77,11 @@ class Transfer:
             self._require_whole_source()
         self._remove_damaged()
         return False
+
+    def _require_another_place(self) -> None:
+        for other in self.others:
+            if other.shows(self.store, self.key):
+                raise one_place(self.store.name, other)
 
     def _remove_damaged(self) -> None:
         self.lease.renew()
