@@ -76,7 +76,11 @@ def test_all_means_all_that_the_login_can_use(call: Call, main: Database) -> Non
     assert not Database.objects.filter(name__contains="locked").exists()
 
 
-@pytest.mark.parametrize(("name", "expected"), [("nowhere", "has no database"), (f"{MARK}locked", "may not")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("nowhere", "has no database"), (f"{MARK}locked", "may not")],
+    ids=["nowhere", "locked"],
+)
 def test_what_is_not_there_or_not_usable_is_refused(
     call: Call, main: Database, name: str, expected: str
 ) -> None:
