@@ -62,9 +62,9 @@ def _enqueue(request: HttpRequest, databases: list[Database], chosen: dict[str, 
 
 
 def queued(words: str, job: UUID) -> SafeString:
-    """With the way to a job that no list has yet."""
+    """With the way to a backup that no list has yet."""
     return format_html(
-        '{} <a href="{}">Follow it</a>', words, reverse("admin:jobs_queuedjob_change", args=[job])
+        '{} <a href="{}">Follow it</a>', words, reverse("admin:jobs_backupjob_change", args=[job])
     )
 
 

@@ -36,7 +36,7 @@ def test_pressing_the_button_queues_a_full_backup(ada: Belongings) -> None:
     assert job.user == ada.user
     page = response.content.decode()
     assert f"A backup of {ada.database.name} is queued." in page
-    assert f"/admin/jobs/queuedjob/{job.pk}/change/" in page
+    assert f"/admin/jobs/backupjob/{job.pk}/change/" in page
 
 
 def test_flags_reach_the_job_as_given(ada: Belongings) -> None:
