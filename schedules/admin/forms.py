@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib.auth.models import User
@@ -42,6 +43,8 @@ class NameForm(forms.Form):
         field = self.fields["database"]
         assert isinstance(field, DatabaseChoice)  # noqa: S101
         field.queryset, field.whose = databases.select_related("user").order_by("name"), by.pk
+        if schedule is None and not self.initial.get("database"):
+            self.initial["database"] = _only(databases)
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
@@ -71,6 +74,12 @@ class NameForm(forms.Form):
             others = others.exclude(pk=self.schedule.pk)
         if others.exists():
             self.add_error("name", f"A schedule called {name!r} exists already.")
+
+
+def _only(databases: QuerySet[Database]) -> UUID | None:
+    """Where there is no choice, none has to be made."""
+    found = list(databases.values_list("pk", flat=True)[:2])
+    return found[0] if len(found) == 1 else None
 
 
 class SwitchForm(forms.Form):

@@ -193,6 +193,12 @@ def test_the_same_for_another_database_but_for_the_monitor(ada: Belongings) -> N
     assert plan_of(again) == replace(plan_to_copy(made), name="again")
 
 
+def test_the_only_database_is_chosen_already(ada: Belongings) -> None:
+    assert ada.client.get(ADD).context["parts"].name["database"].value() == ada.database.pk
+    Database.objects.create(user=ada.user, name="other", sealed_url=ada.database.sealed_url)
+    assert ada.client.get(ADD).context["parts"].name["database"].value() is None
+
+
 def test_saving_says_when_it_runs_next(ada: Belongings) -> None:
     text = ada.client.post(ADD, new(ada, timezone="Asia/Tokyo"), follow=True).content.decode()
     assert re.search(r"The schedule mine is saved. It runs next on \w{3} [\d-]+ 03:30 JST\.", text)
