@@ -12,12 +12,14 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.options import ModelAdmin
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
 
 from jobs import deleting, trash
 from jobs.admin import backup_detail, formats
@@ -62,9 +64,10 @@ def delete_into_trash(
 
     def destroy() -> HttpResponseBase:
         done = f"moved to the trash for {_days()}"
-        for_each(
-            request, backups, partial(trash.put, by=account(request), reason=reason), done, what="backup"
-        )
+        put = partial(trash.put, by=account(request), reason=reason)
+        if for_each(request, backups, put, done, what="backup"):
+            way = format_html('<a href="{}?trash={}">To the trash</a>', reverse(LIST), IN_TRASH)
+            messages.info(request, way)
         return redirect(LIST)
 
     return confirmed(owner, request, _into_trash(backups), destroy, back=back)

@@ -78,7 +78,7 @@ def delete(page: Page) -> None:
     page.get_by_label("Type shop to move it to the trash").fill("shop")
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("1 backup moved to the trash for 7 days.")).to_be_visible()
-    page.get_by_role("link", name="in the trash", exact=True).click()
+    page.get_by_role("link", name="To the trash").click()
     page.locator("#result_list").get_by_role("link", name="shop").click()
     assert stored.exists()
     page.get_by_role("link", name="Delete for good").click()
