@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
@@ -10,12 +11,14 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.db.utils import Error
 
 from jobs import deleting, ending
 from jobs.copying.lease import briefly
 from jobs.crypto import CannotDecrypt
 from jobs.models import BackupCopy, Storage
 from jobs.models.storage import CopyState
+from jobs.queue.rows import storable
 from jobs.storage.base import ObjectInfo, Stopped, Store, StoreError
 from jobs.storage.keys import folder_of
 from jobs.stores import store_for
@@ -25,6 +28,7 @@ from jobs.sweeping.strays import Strays
 
 EVERY, AFTER_TROUBLE = timedelta(days=1), timedelta(hours=1)
 PAGE = 500
+LONGEST_SECONDS = 3600.0  # of a listing: some never end
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +55,8 @@ def want_sweep(storage: Storage) -> None:
 
 
 def sweep(storage: Storage) -> Swept:
-    """Compare, and keep the report in the row. A storage that is away is looked at again in an hour."""
+    """Compare, and keep the report in the row. A storage that is away is looked at again in an hour. Its
+    trouble is its own."""
     swept = Swept()
     try:
         _sweep(storage, _store(storage), swept)
@@ -59,6 +64,11 @@ def sweep(storage: Storage) -> Swept:
         swept.error = str(error)
         if BackupCopy.objects.filter(storage=storage).exists():
             log.warning("the sweep of %s ended early: %s", storage.name, error)
+    except Error:
+        raise
+    except Exception as error:
+        log.exception("the sweep of %s failed by a defect", storage.name)
+        swept.error = f"A defect in pgbr ({type(error).__name__}). Please report it."
     with briefly():
         next_one = Now() - (EVERY - AFTER_TROUBLE) if swept.error else Now()
         Storage.objects.filter(id=storage.id).update(swept=swept.as_json(), swept_at=next_one)
@@ -68,9 +78,10 @@ def sweep(storage: Storage) -> Swept:
 def _sweep(storage: Storage, store: Store, swept: Swept) -> None:
     look_again(storage, store, swept)
     seen = set[UUID]()
-    strays = Strays(storage, store, swept)
+    until = time.monotonic() + LONGEST_SECONDS
+    strays = Strays(storage, store, swept, until)
     try:
-        for page in _pages(store, folder_of(storage.prefix)):
+        for page in _pages(store, folder_of(storage.prefix), until, swept):
             strays.take(page)
             with briefly():
                 seen |= _intact(storage, page)
@@ -85,12 +96,22 @@ def _store(storage: Storage) -> Store:
     return store_for(storage, retry_seconds=deleting.PATIENCE_SECONDS)
 
 
-def _pages(store: Store, prefix: str) -> Iterator[list[ObjectInfo]]:
+def _pages(store: Store, prefix: str, until: float, swept: Swept) -> Iterator[list[ObjectInfo]]:
+    """Without what no row could speak of: a name that is no UTF-8."""
     infos = store.list(prefix)
     while page := list(islice(infos, PAGE)):
         if ending.has_begun():
             raise Stopped("The worker was stopped meanwhile.", transient=True)
-        yield page
+        if time.monotonic() > until:
+            raise StoreError(f"The listing did not end within {LONGEST_SECONDS / 60:.0f} minutes.")
+        yield [info for info in page if _has_name(info, swept)]
+
+
+def _has_name(info: ObjectInfo, swept: Swept) -> bool:
+    if storable(info.key) == info.key:
+        return True
+    swept.foreign.count_in(info.size)
+    return False
 
 
 def _intact(storage: Storage, page: list[ObjectInfo]) -> set[UUID]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -22,12 +23,13 @@ from jobs.models.history import Status
 from jobs.models.instance import instance_key
 from jobs.models.storage import CopyState, StorageKind
 from jobs.storage.base import PROBE_NAME, ObjectInfo, ObjectMissing, Store, StoreError
-from jobs.storage.keys import globals_key, manifest_key
+from jobs.storage.keys import globals_key, manifest_key, moved_key
 from jobs.sweeping.report import Swept
 
 OLD = timedelta(days=1)
 MOST_LOOKED_AT = 1000  # in one sweep: each costs a few requests
-LARGEST_MANIFEST = 16 * 1024 * 1024
+MOST_REMEMBERED = 100_000  # beyond that each object counts as an artifact
+LARGEST_MANIFEST = 4 * 1024 * 1024
 # As `jobs.storage.keys` makes them.
 OURS = re.compile(
     r"\d{8}T\d{6}Z_[A-Za-z0-9._-]+_(?:[0-9a-f]{8}-[0-9a-f]{4}\.(?:dump|sql(?:\.gz|\.zst)?|tar)|[0-9a-f]{32}\.upload)"
@@ -42,12 +44,14 @@ def artifact_key(key: str) -> str:
 
 
 class Strays:
-    """Takes a listing page by page; looks at each artifact once, however its three objects come."""
+    """Takes a listing page by page; looks at each artifact once, however its three objects come, `until` the
+    time is over."""
 
-    def __init__(self, storage: Storage, store: Store, swept: Swept) -> None:
+    def __init__(self, storage: Storage, store: Store, swept: Swept, until: float) -> None:
         self._storage = storage
         self._store = store
         self._swept = swept
+        self._until = until
         self._done: set[str] = set()
         with briefly():
             self._instance = str(instance_key())
@@ -65,12 +69,13 @@ class Strays:
                 if not key.endswith(PROBE_NAME):
                     self._swept.foreign.count_in(info.size)
             elif key not in self._done:
-                self._done.add(key)
+                if len(self._done) < MOST_REMEMBERED:
+                    self._done.add(key)
                 self._look(key, info)
 
     def _look(self, key: str, info: ObjectInfo) -> None:
         try:
-            why = self._why_not(key) if len(self._done) <= MOST_LOOKED_AT else "not looked at this time"
+            why = self._why_not(key) if self._has_time() else "not looked at this time"
             if not why:
                 for each in (key, globals_key(key), manifest_key(key)):
                     self._store.delete(each)
@@ -82,6 +87,9 @@ class Strays:
             self._swept.strays.add(key, info.size, why)
         else:
             self._swept.deleted.add(key, info.size, "made here, and no row speaks of it any more")
+
+    def _has_time(self) -> bool:
+        return len(self._done) <= MOST_LOOKED_AT and time.monotonic() < self._until
 
     def _why_not(self, key: str) -> str:
         """Why it must stay, in words; "" when nobody can need it."""
@@ -103,12 +111,19 @@ class Strays:
     def _manifest(self, key: str) -> tuple[dict[str, Any] | None, datetime | None]:
         try:
             info = self._store.stat(manifest_key(key))
-            if info.size > LARGEST_MANIFEST:
-                return None, None
-            content = json.loads(b"".join(self._store.read(manifest_key(key))))
+            content = json.loads(self._small(manifest_key(key)))
         except (ObjectMissing, ValueError, RecursionError):
             return None, None
         return (content, info.modified) if isinstance(content, dict) else (None, None)
+
+    def _small(self, key: str) -> bytes:
+        """Its content, whatever its store has said of its size. Raises `ValueError` for a large one."""
+        content = bytearray()
+        for chunk in self._store.read(key, 0, LARGEST_MANIFEST + 1):
+            content += chunk
+            if len(content) > LARGEST_MANIFEST:
+                raise ValueError("too large for a manifest")
+        return bytes(content)
 
     def _modified(self, key: str) -> datetime | None:
         try:
@@ -117,12 +132,13 @@ class Strays:
             return None
 
     def _is_its_own(self, manifest: dict[str, Any], key: str) -> bool:
-        """In a bucket a key is a key. A folder may lie in another storage's folder, where the same object is
+        """As the first copy is called, or as a copy in this storage would be: what somebody has copied to
+        elsewhere by hand is theirs. A folder may lie in another storage's folder, where the same object is
         called otherwise."""
         artifact = manifest.get("artifact")
         named = str(artifact.get("key", "")) if isinstance(artifact, dict) else ""
         if self._storage.kind == StorageKind.S3:
-            return named.rsplit("/", 1)[-1] == key.rsplit("/", 1)[-1]
+            return key in (named, moved_key(named, self._storage.prefix))
         return named == key
 
 
