@@ -17,13 +17,16 @@ from jobs.pgtools.errors import PgToolsError
 from jobs.targets import conninfo_for
 
 OURS, THEIRS = "the machine that pgbr runs on", "the machine of the database itself"
+OF_A_SCHEDULE = "Add a storage elsewhere to the schedule."
+BY_HAND = "Let the database name a storage elsewhere, or a schedule copy its backups to one."
 
 
 def lonely(backups: QuerySet[BackupJob]) -> dict[UUID, str]:
     """A notice in words for each of them whose good copies all lie on the machine of its database or of pgbr:
     in a folder, or in a store on such a machine. A mounted folder counts as here too:
     nothing tells whose it is. Three queries, however many there are."""
-    copies = BackupCopy.objects.filter(backup__in=backups.values("id"), state=CopyState.GOOD)
+    states = (CopyState.GOOD, CopyState.WRITING, CopyState.FAILED)
+    copies = BackupCopy.objects.filter(backup__in=backups.values("id"), state__in=states)
     stored: dict[UUID, list[BackupCopy]] = {}
     for copy in copies.select_related("storage", "backup").order_by("created_at"):
         stored.setdefault(copy.backup_id, []).append(copy)
@@ -34,9 +37,12 @@ def lonely(backups: QuerySet[BackupJob]) -> dict[UUID, str]:
     }
     notices = {}
     for backup_id, held in stored.items():
-        notice = _notice([copy.storage for copy in held], hosts.get(held[0].backup.database_id, frozenset()))
+        near = hosts.get(held[0].backup.database_id, frozenset())
+        good = [copy.storage for copy in held if copy.state == CopyState.GOOD]
+        notice = _notice(good, near) if good else None
         if notice:
-            notices[backup_id] = notice
+            coming = [copy.storage for copy in held if copy.state != CopyState.GOOD]
+            notices[backup_id] = f"{notice} {_advice(held[0].backup, coming, near)}"
     return notices
 
 
@@ -47,9 +53,14 @@ def _notice(storages: list[Storage], hosts: frozenset[str]) -> str | None:
     names = " and ".join(sorted({repr(storage.name) for storage in storages}))
     machines = " and ".join(sorted({str(place) for place in places}))
     subject = f"The only copy (in {names}) lies" if len(storages) == 1 else f"All copies (in {names}) lie"
-    return (
-        f"{subject} on {machines}: who loses that loses the backup. Add a storage elsewhere to the schedule."
-    )
+    return f"{subject} on {machines}: who loses that loses the backup."
+
+
+def _advice(backup: BackupJob, coming: list[Storage], hosts: frozenset[str]) -> str:
+    far = sorted({repr(storage.name) for storage in coming if _place(storage, hosts) is None})
+    if far:
+        return f"The copy in {' and '.join(far)} is still to be made."
+    return OF_A_SCHEDULE if backup.schedule_id else BY_HAND
 
 
 def _place(storage: Storage, hosts: frozenset[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -72,11 +73,18 @@ def test_where_the_good_copies_lie_decides(kept: Kept, places: list[str], said: 
     assert found == said if said is None else said in (found or "")
 
 
+def test_what_helps_depends_on_who_made_the_backup(kept: Kept) -> None:
+    backup = kept(FOLDER)
+    assert "Let the database name a storage elsewhere" in (notice(backup) or "")
+    BackupJob.objects.filter(id=backup.id).update(schedule_id=uuid4())
+    assert "Add a storage elsewhere to the schedule." in (notice(backup) or "")
+
+
 def test_a_copy_that_is_not_good_is_no_help(kept: Kept) -> None:
     backup = kept(FOLDER)
     storage = Storage.objects.create(user=backup.user, name="off site", kind="s3", endpoint="")
     copy = BackupCopy.objects.create(backup=backup, storage=storage, storage_key="k2", state="failed")
-    assert notice(backup)
+    assert "The copy in 'off site' is still to be made." in (notice(backup) or "")
     BackupCopy.objects.filter(id=copy.id).update(state="good")
     assert notice(backup) is None
 
