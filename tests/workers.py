@@ -70,7 +70,7 @@ class RunningWorker:
     def __init__(self, log: Path, arguments: list[str], *, noop: bool, environment: dict[str, Any]) -> None:
         self.log = log
         env = process_environment(**(SHORT | environment))
-        env["DJANGO_SETTINGS_MODULE"] = "tests.settings_noop" if noop else "pgbr.settings"
+        env.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings_noop" if noop else "pgbr.settings")
         with open(log, "ab") as file:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "runworker", *arguments],

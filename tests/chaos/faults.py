@@ -6,7 +6,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ WRITING = "-c default_transaction_read_only=off"
 
 class House:
     """The workers, and the proxies between them and what they need. `heal` ends all trouble."""
+
+    timings: Mapping[str, Any] = TIMINGS
 
     def __init__(self, logs: Path, dice: random.Random, source: str) -> None:
         self.dice = dice
@@ -69,7 +71,7 @@ class House:
             url = database_url().replace(port, f":{self.database.port}/")
             self._workers.append(
                 RunningWorker(
-                    log, ["--queue", "backup"], noop=False, environment=TIMINGS | {"DATABASE_URL": url}
+                    log, ["--queue", "backup"], noop=False, environment={**self.timings, "DATABASE_URL": url}
                 )
             )
 
