@@ -2,7 +2,8 @@
 #
 #   make demo    show that it works: back up a sample database, restore it, compare
 #   make run     the dashboard and one worker at http://127.0.0.1:8000
-#   make test    the tests      make check   style, types, imports      make e2e   the browser tests
+#   make test    the tests      make test-slow   those that kill, wait and measure
+#   make check   style, types, imports           make e2e   the browser tests
 #   make matrix  restore every format, codec and way, and from each major into it and the newer ones: a table
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ SOURCES := pgbr jobs schedules dashboard tests bench manage.py gunicorn.conf.py
 # Tests wait for servers and workers more than they compute.
 TEST_PROCESSES ?= 4
 
-.PHONY: help setup setup-dev run demo test e2e check style types imports migrations lengths matrix chaos bench clean
+.PHONY: help setup setup-dev run demo test test-slow e2e check style types imports migrations lengths matrix chaos bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -58,7 +59,11 @@ demo: setup
 # Development --------------------------------------------------------------------------------------
 
 test: setup-dev
-	$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not e2e" $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not e2e and not slow" $(PYTEST_ARGS)
+
+# What tests/slow.py lists: workers and servers that are killed, memory that is measured, years that are walked.
+test-slow: setup-dev
+	$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m slow $(PYTEST_ARGS)
 
 e2e: setup-dev
 	$(PY) -m pytest tests/e2e -m e2e $(PYTEST_ARGS)

@@ -17,7 +17,7 @@ from jobs.models import Database, QueuedJob, Storage
 from jobs.models.activity import TimelineEvent
 from jobs.queue.timeline import note
 from jobs.secrets import seal
-from tests import s3server
+from tests import s3server, slow
 from tests import servers as test_servers
 from tests.environment import STATE
 from tests.workers import RunningWorker
@@ -26,6 +26,12 @@ from tests.workers import RunningWorker
 def pytest_configure() -> None:
     settings.BACKUP_FOLDER, settings.SCRATCH_FOLDER = STATE / "backups", STATE / "scratch"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # many users are made here
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if slow.is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from jobs.models import BackupJob, Database
+from jobs.models.instance import instance_key
 from tests import sample, servers
 
 from .conftest import Backups, MakeSource, Source
@@ -63,6 +64,7 @@ def test_the_manifest_describes_the_database_and_the_artifact(backups: Backups, 
     assert found == {
         "format_version": 1, "job_id": str(row.id), "name": "Café/№ 1",
         "flags": flags, "compression": "gzip:2", "server_version": tools, "client_version": tools,
+        "instance": str(instance_key()), "schedule_id": None,
         "artifact": {
             "key": row.storage_key, "size": len(artifact), "sha256": hashlib.sha256(artifact).hexdigest(),
         },
