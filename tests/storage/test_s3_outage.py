@@ -72,9 +72,7 @@ def test_short_outages_are_each_given_the_whole_budget(weed: S3Server, proxy: Pr
     assert sha(fetch(store, KEY)) == sha(data)
 
 
-def test_stop_ends_the_wait_before_the_store_is_given_up(
-    weed: S3Server, proxy: Proxy, bucket: str
-) -> None:
+def test_stop_ends_the_wait_before_the_store_is_given_up(weed: S3Server, proxy: Proxy, bucket: str) -> None:
     stop = threading.Event()
     store = s3_store(weed, bucket, endpoint=proxy.url)
     with store.writer(KEY, stop=stop.is_set) as writer:
