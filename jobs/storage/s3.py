@@ -20,7 +20,7 @@ from .base import (
     never,
 )
 from .s3_bucket import Bucket
-from .s3_client import Parameters
+from .s3_client import IMPATIENT_SECONDS, READ_SECONDS, Parameters
 from .s3_errors import Denied, RangeOutside, strange
 from .s3_upload import S3Writer
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 class S3Store(Store):
     """`endpoint` empty: AWS. `retry_seconds`: how long an upload or a read waits for a store that is
-    away, per outage. `name` is what messages call the storage."""
+    away, per outage; a short one also shortens the wait for a single answer. `name` is what messages
+    call the storage."""
 
     def __init__(
         self,
@@ -44,7 +45,10 @@ class S3Store(Store):
         retry_seconds: float = 900,
         name: str = "",
     ) -> None:
-        parameters = Parameters(endpoint.strip(), region.strip(), access_key, secret, force_path_style)
+        silence = READ_SECONDS if retry_seconds > IMPATIENT_SECONDS else IMPATIENT_SECONDS
+        parameters = Parameters(
+            endpoint.strip(), region.strip(), access_key, secret, force_path_style, silence
+        )
         self._bucket = Bucket(name, parameters, bucket, retry_seconds)
         self.name = self._bucket.name
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10  # also the longest that one block of a body may wait to be sent
 READ_SECONDS = 60
+IMPATIENT_SECONDS = 10  # where somebody waits, and holds a thread of the site
 _NO_FILE = (None, None, os.devnull, None)
 
 
@@ -35,6 +36,7 @@ class Parameters:
     access_key: str
     secret: str = field(repr=False)
     force_path_style: bool
+    read_seconds: int = READ_SECONDS
 
     def check(self) -> None:
         """StoreError for an endpoint that cannot be used or would leak a password in messages."""
@@ -85,7 +87,7 @@ def _create(parameters: Parameters) -> S3Client:
         signature_version="s3v4",
         s3={"addressing_style": "path" if parameters.force_path_style else "auto"},
         connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
+        read_timeout=parameters.read_seconds,
         tcp_keepalive=True,
         max_pool_connections=50,
         retries={"total_max_attempts": 1, "mode": "standard"},  # `retry.Patience` is the one that retries

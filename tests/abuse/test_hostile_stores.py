@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from jobs.models import Storage
 from jobs.secrets import seal
 from jobs.storage.base import StoreError
 from jobs.storage.s3 import S3Store
+from jobs.storage.s3_client import READ_SECONDS
 from tests.admin.conftest import Belongings
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -119,6 +121,18 @@ def test_the_clouds_metadata_is_no_storage(endpoint: str) -> None:
 def test_an_endpoint_that_is_no_url() -> None:
     with pytest.raises(StoreError, match="must look like"):
         store("http://[::1")
+
+
+def test_a_store_that_never_answers_is_given_up_soon_where_somebody_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jobs.storage.s3.IMPATIENT_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        started = time.monotonic()
+        with pytest.raises(StoreError, match="Gave up"):
+            store(f"http://127.0.0.1:{port}").stat("key")
+        assert time.monotonic() - started < READ_SECONDS / 2
 
 
 def test_a_store_that_is_always_busy_holds_no_thread_of_the_site(
