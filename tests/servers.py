@@ -75,7 +75,8 @@ class TestServer:
 
     def create_database(self, name: str, owner: str = APP) -> str:
         """A new database that belongs to a role without privileges; returns that role's URL."""
-        statement = "CREATE DATABASE {} OWNER {}"
+        # Nobody can be in template0, and so in the way; tests of other processes may look into template1.
+        statement = "CREATE DATABASE {} OWNER {} TEMPLATE template0"
         self.execute(sql.SQL(statement).format(sql.Identifier(name), sql.Identifier(owner)))
         return self.url(name, owner, None if owner in PASSWORDS else "")
 

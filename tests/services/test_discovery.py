@@ -209,7 +209,7 @@ def test_name_that_is_no_utf8_hides_no_other(database: Database, places: Places)
     make = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     server.execute(make.format(sql.Identifier(latin)))
     odd = sql.Identifier(f"{places.mark}café")
-    server.execute(sql.SQL("CREATE DATABASE {}").format(odd), latin)
+    server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(odd), latin)
     try:
         found = places.of(discovery.discover(database, by=database.user))
     finally:
