@@ -13,8 +13,20 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import JSONObject, Now
+from django.db.models import (
+    Count,
+    Exists,
+    Func,
+    IntegerField,
+    Max,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    TextField,
+)
+from django.db.models.functions import Cast, JSONObject, Now
 from django.utils import timezone
 
 from jobs import deleting
@@ -29,10 +41,14 @@ from schedules.retention import Candidate, Policy, decide
 
 log = logging.getLogger(__name__)
 
-_seen: dict[tuple[UUID, UUID], tuple[object, ...]] = {}
+# What the last look decided on, of those that left nothing to do: else it would be decided anew each time,
+# for as long as a policy does not want what is missing.
+_settled: dict[tuple[UUID, UUID], tuple[object, ...]] = {}
 
 # Made from another copy, and never there so far.
 UNMADE = Q(state__in=[CopyState.WRITING, CopyState.FAILED], is_first=False, completed_at=None)
+# Which rows are counted, in a number.
+HASH = Func(Cast("id", TextField()), function="hashtext", output_field=IntegerField())
 # Nobody writes it, and nobody has left anything that would have to be cleared away.
 IDLE = UNMADE & Q(claim_id=None, upload_token="")
 
@@ -42,25 +58,35 @@ def plan_missing() -> int:
     planned. An upkeep duty, fit to run in several workers at once."""
     forget_unwanted()
     planned = 0
-    for target in _news(_unsettled().select_related("schedule", "storage")):
-        try:
-            planned += _settle(target)
-        except CronError as error:  # the schedule is shown as broken
-            log.warning("no copies are planned for the schedule %s: %s", target.schedule, error)
+    targets = _unsettled().select_related("schedule", "storage")
+    rows = list(targets.annotate(missing=_count_missing(), there=_count_there()))
+    for gone in _settled.keys() - {_key(row) for row in rows}:
+        del _settled[gone]
+    for target in rows:
+        if _settled.get(_key(target)) != _signature(target):
+            planned += _settle_once(target)
     return planned
 
 
-def _news(targets: QuerySet[ScheduleStorage]) -> list[ScheduleStorage]:
-    """Those where something differs from the last look, and every hour all of them: where the policy does not
-    want what is missing, that would be found out anew each time."""
-    global _seen
-    rows = list(targets.annotate(missing=_count_missing(), there=_count_there()))
-    before, _seen = _seen, {(row.schedule_id, row.storage_id): _signature(row) for row in rows}
-    return [row for row in rows if before.get((row.schedule_id, row.storage_id)) != _signature(row)]
+def _settle_once(target: ScheduleStorage) -> int:
+    """Remembered only once it is committed and nothing was left out, or it would not be tried again."""
+    _settled.pop(_key(target), None)
+    planned, left_out = 0, 0
+    try:
+        planned, left_out = _settle(target)
+    except CronError as error:  # the schedule is shown as broken
+        log.warning("no copies are planned for the schedule %s: %s", target.schedule, error)
+    if not left_out:
+        _settled[_key(target)] = _signature(target)
+    return planned
+
+
+def _key(target: ScheduleStorage) -> tuple[UUID, UUID]:
+    return target.schedule_id, target.storage_id
 
 
 def _signature(target: ScheduleStorage) -> tuple[object, ...]:
-    """Of what the decision goes by. `target` has what `_news` adds to it."""
+    """Of what the decision goes by; every hour another one. `target` has what `plan_missing` adds to it."""
     schedule = target.schedule
     policies = (Policy.of(target), Policy.of(schedule), schedule.timezone, target.storage.prefix)
     return (*policies, repr(vars(target)["missing"]), repr(vars(target)["there"]), int(time.time() // 3600))
@@ -69,7 +95,10 @@ def _signature(target: ScheduleStorage) -> tuple[object, ...]:
 def _count_missing() -> Subquery:
     found = _missing(OuterRef(OuterRef("storage_id"))).filter(schedule_id=OuterRef("schedule_id"))
     counts = JSONObject(
-        all=Count("id"), pinned=Count("id", filter=Q(pinned=True)), newest=Max("completed_at")
+        all=Count("id"),
+        which=Sum(HASH),
+        pinned=Count("id", filter=Q(pinned=True)),
+        newest=Max("completed_at"),
     )
     return Subquery(found.order_by().values("schedule_id").annotate(counts=counts).values("counts"))
 
@@ -79,7 +108,8 @@ def _count_there() -> Subquery:
         backup__schedule_id=OuterRef("schedule_id"), storage_id=OuterRef("storage_id")
     )
     good = Q(state=CopyState.GOOD, delete_after=None, backup__trashed_at=None)
-    counts = JSONObject(good=Count("id", filter=good), waiting=Count("id", filter=UNMADE))
+    waiting = Count("id", filter=UNMADE)
+    counts = JSONObject(good=Count("id", filter=good), which=Sum(HASH, filter=good), waiting=waiting)
     return Subquery(found.order_by().values("storage_id").annotate(counts=counts).values("counts"))
 
 
@@ -113,8 +143,9 @@ def _missing(storage_id: Any) -> QuerySet[BackupJob]:
 
 
 @transaction.atomic
-def _settle(target: ScheduleStorage) -> int:
-    """Raises `CronError` when the schedule's time zone is unknown."""
+def _settle(target: ScheduleStorage) -> tuple[int, int]:
+    """How many were planned, and how many left out as somebody holds them. Raises `CronError` when the
+    schedule's time zone is unknown."""
     here = BackupCopy.objects.filter(storage_id=target.storage_id)
     missing = _missing(target.storage_id).filter(schedule_id=target.schedule_id)
     absent = set(missing.values_list("id", flat=True))
@@ -122,7 +153,8 @@ def _settle(target: ScheduleStorage) -> int:
     coming = absent | set(waiting.values_list("backup_id", flat=True))
     wanted = _kept(target, coming)
     waiting.filter(IDLE).exclude(backup_id__in=wanted).delete()
-    return _plan(target, missing.filter(id__in=wanted & absent))
+    planned = _plan(target, missing.filter(id__in=wanted & absent))
+    return planned, len(wanted & absent) - planned
 
 
 def _kept(target: ScheduleStorage, coming: Collection[UUID]) -> set[UUID]:

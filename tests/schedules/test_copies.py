@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import connections, transaction
 from django.utils import timezone
 
 from jobs.models import BackupCopy, BackupJob, Storage
 from schedules import copies
 from schedules.copies import plan_missing
 from schedules.models import Schedule, ScheduleStorage
+from tests.processors.conftest import in_a_thread
 
 from .conftest import MakeSchedule
 
@@ -236,3 +237,31 @@ def test_several_workers_plan_each_copy_once(completed: Completed, there: Storag
     assert plan_missing() == 0
     assert planned(there) == {backup.id for backup in backups}
     assert BackupCopy.objects.filter(storage=there).count() == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_somebody_held_is_planned_at_the_next_look(completed: Completed, there: Storage) -> None:
+    backup = completed()
+    with transaction.atomic():
+        BackupJob.objects.select_for_update().get(pk=backup.pk)
+        in_a_thread(plan_missing)
+    assert planned(there) == set()
+    plan_missing()
+    assert planned(there) == {backup.pk}
+
+
+def test_another_backup_of_the_same_kind_is_looked_at_anew(completed: Completed, there: Storage) -> None:
+    """The newest gone and another one back between two looks: as many as before, but not the same."""
+    keep(there, keep_last=1)
+    newest, older, oldest = completed(1), completed(2), completed(3)
+    for backup in (older, oldest):
+        BackupCopy.objects.create(
+            backup=backup, storage=there, storage_key=str(backup.pk), state="good", size=1
+        )
+    BackupJob.objects.filter(pk__in=[newest.pk, oldest.pk]).update(trashed_at=NOON)
+    middle = completed(2.5)
+    assert plan_missing() == 0
+    BackupJob.objects.filter(pk=older.pk).update(trashed_at=NOON)
+    BackupJob.objects.filter(pk=oldest.pk).update(trashed_at=None)
+    assert plan_missing() == 1
+    assert planned(there) == {middle.pk}
