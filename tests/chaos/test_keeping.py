@@ -176,8 +176,13 @@ def _check_copies(schedule: Schedule, there: set[uuid.UUID]) -> None:
     newest = rows.annotate(moment=deleting.moment()).order_by("-moment", "-id").first()
     if newest is not None:
         named = set(schedule.schedulestorage_set.values_list("storage_id", flat=True))
-        where = newest.copies.filter(state="good").values_list("storage_id", flat=True)
-        assert named <= set(where), f"the newest of {schedule} is in each of its storages"
+        good = newest.copies.filter(state="good").values_list("storage_id", flat=True)
+        # What was edited a moment ago may still have to be planned.
+        until(
+            lambda: named <= set(good.all()),
+            f"the newest of {schedule} is in each of its storages",
+            seconds=60,
+        )
 
 
 def _check_objects(people: People, storage: Storage, good: QuerySet[BackupCopy]) -> None:

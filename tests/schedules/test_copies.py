@@ -123,7 +123,7 @@ def test_what_is_not_wanted_is_looked_at_again_only_when_something_changes(
     looks: list[object] = []
     settle = copies._settle
 
-    def looked(target: ScheduleStorage) -> int:
+    def looked(target: ScheduleStorage) -> tuple[int, int]:
         looks.append(target)
         return settle(target)
 
