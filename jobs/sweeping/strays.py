@@ -60,7 +60,7 @@ class Strays:
         """Raises `StoreError` when the store is away."""
         by_key = {artifact_key(info.key) for info in infos}
         with briefly():
-            known = _known(by_key)
+            known = _known(by_key, storage=self._storage)
         for info in infos:
             key = artifact_key(info.key)
             if key in known:
@@ -142,10 +142,12 @@ class Strays:
         return named == key
 
 
-def _known(keys: set[str]) -> set[str]:
-    """By whatever storage: two rows may lead to the same place."""
-    copies = BackupCopy.objects.filter(storage_key__in=keys).values_list("storage_key", flat=True)
-    return {*copies, *Upload.objects.filter(storage_key__in=keys).values_list("storage_key", flat=True)}
+def _known(keys: set[str], **columns: Any) -> set[str]:
+    """Those that a row with these columns speaks of."""
+    copies, uploads = (
+        model._default_manager.filter(storage_key__in=keys, **columns) for model in (BackupCopy, Upload)
+    )
+    return {*copies.values_list("storage_key", flat=True), *uploads.values_list("storage_key", flat=True)}
 
 
 def _needed(manifest: dict[str, Any], key: str) -> str:
@@ -153,8 +155,8 @@ def _needed(manifest: dict[str, Any], key: str) -> str:
         job_id = UUID(str(manifest.get("job_id")))
     except ValueError:
         return "its manifest names no job"
-    if key in _known({key}):
-        return "a row speaks of it by now"
+    if _known({key}):  # of whatever storage: two rows may lead to the same place
+        return "an object of another storage is called so, too, and the two may be one"
     if QueuedJob.objects.filter(id=job_id, status__in=["pending", "active"]).exists():
         return "its job has not ended"
     backup = BackupJob.objects.filter(id=job_id).first()

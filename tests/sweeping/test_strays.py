@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from jobs.models import QueuedJob, Storage
+from jobs.models import BackupCopy, QueuedJob, Storage
 from jobs.storage.keys import manifest_key
 from jobs.sweeping import strays, sweep
 from tests import s3server
@@ -109,8 +109,20 @@ def test_another_row_for_the_same_place_protects_what_lies_there(nas: Storage, u
     twin = Storage.objects.create(user=user, name="twin", kind="folder", folder=nas.folder)
     artifact = put(nas)
     copy_of(artifact)
-    assert sweep(twin).known.count == 3
+    (why,) = reasons(twin)
+    assert "of another storage" in why
     assert artifact.is_there
+
+
+def test_what_a_deletion_left_is_told_though_the_other_storage_has_its_copy(
+    nas: Storage, user: User, tmp_path: Path
+) -> None:
+    """Copies have the same name in every storage that has no prefix."""
+    other = Storage.objects.create(user=user, name="other", kind="folder", folder=str(tmp_path / "other"))
+    kept = put(nas)
+    BackupCopy.objects.filter(id=copy_of(kept).id).update(storage=other)
+    assert sweep(nas).known.count == 0
+    assert [each["key"] for each in sweep(nas).strays.first] == [kept.key]
 
 
 def test_a_storage_inside_of_another_ones_folder_is_left_alone(nas: Storage, user: User) -> None:
