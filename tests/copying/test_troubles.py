@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import tracemalloc
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
 from jobs import deleting, ending, trash
@@ -19,6 +18,7 @@ from jobs.models import BackupCopy, BackupJob, Storage
 from jobs.storage.base import StoreError
 from jobs.storage.local import LocalStore
 from jobs.stores import store_for
+from tests.at_once import at_once
 from tests.storage.stores import content
 from tests.waiting import until
 
@@ -188,18 +188,7 @@ def test_what_a_killed_copier_has_left_is_cleared_away(
 @pytest.mark.django_db(transaction=True)
 def test_of_many_copiers_each_copy_is_made_once(stored: MakeBackup, nas: Storage, other: Storage) -> None:
     rows = [planned(backup, storage) for backup in (stored(), stored()) for storage in (nas, other)]
-    made: list[int] = []
-
-    def copier() -> None:
-        made.append(copy_due())
-        connections.close_all()
-
-    threads = [threading.Thread(target=copier) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(made) == 4
+    assert sum(at_once(4, copy_due)) == 4
     for copy in rows:
         assert_good(copy)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,13 +9,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from jobs.models import BackupCopy, BackupJob, Storage
 from schedules import copies
 from schedules.copies import plan_missing
 from schedules.models import Schedule, ScheduleStorage
+from tests.at_once import at_once
 from tests.processors.conftest import in_a_thread
 
 from .conftest import MakeSchedule
@@ -223,17 +223,7 @@ def test_a_broken_zone_holds_up_nobody_else(
 @pytest.mark.django_db(transaction=True)
 def test_several_workers_plan_each_copy_once(completed: Completed, there: Storage) -> None:
     backups = [completed(age) for age in range(20)]
-    counts: list[int] = []
-
-    def plan() -> None:
-        counts.append(plan_missing())
-        connections.close_all()
-
-    threads = [threading.Thread(target=plan) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(4, plan_missing)
     assert plan_missing() == 0
     assert planned(there) == {backup.id for backup in backups}
     assert BackupCopy.objects.filter(storage=there).count() == 20

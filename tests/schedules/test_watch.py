@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,6 +22,7 @@ from schedules import services, watch
 from schedules.models import Schedule
 from schedules.retention import Policy
 from tests import servers
+from tests.at_once import at_once
 from tests.workers import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -245,21 +245,8 @@ def test_worker_that_died_while_it_looked_delays_the_look_for_minutes(
 
 def test_three_workers_look_once(watched: Database, server: Server) -> None:
     server.make("crm")
-    looks: list[int] = []
 
-    def work() -> None:
-        try:
-            looks.append(watch.watch_due())
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sorted(looks) == [0, 0, 1]
+    assert sorted(at_once(3, watch.watch_due)) == [0, 0, 1]
     assert names(server) == {"main", "crm"}
 
 

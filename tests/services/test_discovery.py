@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
 from psycopg import sql
 
 from jobs import databases, discovery
@@ -25,6 +23,7 @@ from jobs.waiting import TooMany, looks
 from pgbr.ports import free_port
 from tests import servers
 from tests.abuse.fakepostgres import FakePostgres
+from tests.at_once import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -229,20 +228,7 @@ def test_nothing_is_registered_twice(database: Database, places: Places) -> None
 @pytest.mark.django_db(transaction=True)
 def test_two_at_once_register_it_once(database: Database, places: Places) -> None:
     names = [places.make("a"), places.make("b")]
-    ready, made = threading.Barrier(3), []
-
-    def register() -> None:
-        try:
-            ready.wait(10)
-            made.append(len(discovery.register(database, names, by=database.user)))
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=register) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    made = at_once(3, lambda: len(discovery.register(database, names, by=database.user)))
 
     assert sorted(made) == [0, 0, 2]
     assert Database.objects.count() == 3
