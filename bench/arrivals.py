@@ -14,7 +14,7 @@ from bench.house import LONGEST_JOB, House
 from bench.processes import cpu
 from bench.ways import Run, timed
 from jobs import restoring
-from jobs.artifacts import first_good_copy
+from jobs.artifacts import good_copies
 from jobs.models import BackupJob, MigrationJob, QueuedJob, RestoreJob
 from jobs.targets import conninfo_for
 from tests.waiting import until
@@ -40,7 +40,7 @@ def migration(place: House, pids: Sequence[int]) -> Run:
 
 def bare_restore(place: House, backup: BackupJob, jobs: int) -> Run:
     """From the file that pgbr has stored; with one job as a stream."""
-    _, copy = first_good_copy(backup)
+    copy = good_copies(backup)[0]
     path = f"{copy.storage.folder}/{copy.storage_key}"
 
     def work() -> int:

@@ -31,12 +31,6 @@ def opened(copy: BackupCopy) -> Store:
     return store_for(copy.storage, retry_seconds=PATIENCE_SECONDS)
 
 
-def first_good_copy(backup: BackupJob) -> tuple[Store, BackupCopy]:
-    """The copy to read from. Raises `NotFound`, `CannotDecrypt`."""
-    copy = good_copies(backup)[0]
-    return opened(copy), copy
-
-
 def probe_storage(storage: Storage, *, by: User) -> dict[str, Any]:
     """Try put, get, list and delete: each None or the reason why not; kept in the row. Raises `NotFound`."""
     if not (by.is_superuser or usable_by(by).filter(id=storage.id).exists()):

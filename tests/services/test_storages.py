@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from pytest_django.fixtures import Settings
 
-from jobs.artifacts import first_good_copy, probe_storage
+from jobs.artifacts import good_copies, opened, probe_storage
 from jobs.models import BackupJob, Storage
 from jobs.secrets import seal, unseal
 from jobs.stores import default_storage, follow_settings, store_for, usable_by
@@ -38,8 +38,8 @@ def environment(bucket: str, **changes: Any) -> dict[str, Any]:
 
 
 def read(backup: BackupJob) -> bytes:
-    store, copy = first_good_copy(backup)
-    return b"".join(store.read(copy.storage_key))
+    copy = good_copies(backup)[0]
+    return b"".join(opened(copy).read(copy.storage_key))
 
 
 def test_another_bucket_in_the_settings_leaves_old_copies_within_reach(

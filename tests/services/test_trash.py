@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from jobs import deleting, trash
 from jobs.admin.overview import good_backups
-from jobs.artifacts import first_good_copy
+from jobs.artifacts import good_copies, opened
 from jobs.models import ActivityEvent, BackupCopy, BackupJob, Database, Storage
 from jobs.models.storage import CopyState
 from jobs.processors.stored import of_backup
@@ -174,8 +174,8 @@ def test_a_deleted_backup_takes_its_three_objects_with_it(finished_backup: Finis
 
 def test_what_is_gone_already_is_no_trouble(finished_backup: FinishedBackup) -> None:
     backup = finished_backup()
-    store, copy = first_good_copy(backup)
-    store.delete(copy.storage_key)
+    (copy,) = good_copies(backup)
+    opened(copy).delete(copy.storage_key)
     assert trash.for_good(backup, by=backup.user)
     assert keys(default_storage()) == []
 
@@ -198,8 +198,8 @@ def test_a_storage_that_may_not_delete_keeps_the_backup_good_and_is_asked_again(
 ) -> None:
     backup = finished_backup(no_delete)
     assert not trash.for_good(backup, by=backup.user)
-    store, copy = first_good_copy(backup)
-    assert b"".join(store.read(copy.storage_key)) == CONTENT
+    (copy,) = good_copies(backup)
+    assert b"".join(opened(copy).read(copy.storage_key)) == CONTENT
     assert "s3:DeleteObject" in (copy.error or "")
     assert trash.empty_due() == 0
     who = s3server.FULL
@@ -223,7 +223,7 @@ def test_a_copy_without_its_artifact_is_not_good_and_its_rest_is_removed_later(
     copy.refresh_from_db()
     assert (copy.state, bool(copy.error), copy.attempts) == ("deleting", True, 1)
     with pytest.raises(NotFound, match="has no stored copy"):
-        first_good_copy(backup)
+        good_copies(backup)
     roles.rmdir()
     assert deleting.retry() == 0, "it is not due yet"
     days_later(1)
